@@ -1,0 +1,54 @@
+# Every target bootstraps what it needs: a virtual environment in .venv, the Python packages of requirements.lock, and a release build of
+# the kernel. Needed on the machine: Python 3.11 or newer, a Rust toolchain, Java 17 for the comparison with Spark SQL.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+export PYTHONWARNDEFAULTENCODING :=
+
+.PHONY: build demo test lint bench fuzz golden format clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.packages: requirements.lock | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@touch $@
+
+$(VENV)/.kernel: $(RUST_SOURCES) pyproject.toml | $(VENV)/.packages
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+build: $(VENV)/.packages $(VENV)/.kernel  ## .venv with the package installed as a release build
+
+demo: build  ## a live view over a stream of changes, checked against recomputation
+	$(BIN)/everview demo
+
+test: build  ## all tests: Rust, Python, documentation
+	cargo test --workspace --exclude everview-python --quiet
+	$(BIN)/python -m pytest
+
+lint: build  ## formatting, lints and types
+	cargo fmt --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: build  ## put the sources into their canonical form
+	cargo fmt
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: build  ## benchmarks against the peers, ratios of one run
+	$(BIN)/python -m benchmarks.run
+
+fuzz: build  ## long random testing against DuckDB
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/oracle
+
+golden: build  ## rewrite the golden files
+	EVERVIEW_GOLDEN=rewrite $(BIN)/python -m pytest tests/unit/plan tests/golden
+
+clean:
+	rm -rf $(VENV) target

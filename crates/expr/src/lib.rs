@@ -1,0 +1,42 @@
+//! Vectorised scalar expressions on Arrow columns with the semantics of Spark SQL in ANSI mode, in UTC.
+//!
+//! An [`Expr`] is read from JSON, checked once, and evaluated on record batches. Every operation works on whole columns;
+//! constants stay single values until a result needs them spread out. Errors name the first offending row. The
+//! operations are listed in `docs/reference/expressions.md`.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `datatype`, `operation`, `expr`, `literal`, `check` | types, the JSON form, type rules |
+//! | `column`, `evaluate` | columns and their loops, evaluation of trees |
+//! | `logic`, `membership`, `compare`, `pattern` | truth values, choices, `in`, comparisons, `like` |
+//! | `arithmetic`, `decimal`, `rounding` | numbers |
+//! | `calendar`, `datetime`, `strings` | dates, timestamps, texts |
+//! | `cast`, `cast_text`, `number_text` | casts |
+
+#![forbid(unsafe_code)]
+
+mod arithmetic;
+mod calendar;
+mod cast;
+mod cast_text;
+mod check;
+mod column;
+mod compare;
+mod datatype;
+mod datetime;
+mod decimal;
+mod error;
+mod evaluate;
+mod expr;
+mod literal;
+mod logic;
+mod membership;
+mod number_text;
+mod operation;
+mod pattern;
+mod rounding;
+mod strings;
+
+pub use datatype::{DataType, ParseDataTypeError};
+pub use error::EvalError;
+pub use expr::Expr;

@@ -1,0 +1,204 @@
+//! Tables and views, and the commit of a batch over all of them.
+//!
+//! A commit stages every table's changes, scans them for every atom of every view (all that user data can do wrong happens here, before
+//! anything changes), commits the tables, applies the views, and finishes. If a view overflows while it applies, it and the views before
+//! it are undone and the tables uncommitted: the state is as before, whichever view refused.
+
+use crate::aggregate::Flow;
+use crate::error::KernelError;
+use crate::interner::Interner;
+use crate::plan::Plan;
+use crate::pool::WordPool;
+use crate::retention::Window;
+use crate::table::{BaseTable, Change, Staged};
+use crate::tree::AtomChanges;
+use crate::view::{Context, Cursor, View};
+use arrow_array::ArrayRef;
+use everview_expr::DataType;
+
+/// Tables, views, and what they share.
+#[derive(Debug, Default)]
+pub struct Database {
+    tables: Vec<Option<BaseTable>>,
+    views: Vec<Option<View>>,
+    interner: Interner,
+    pool: WordPool,
+    /// Counts commits and definitions: cursors of an earlier epoch are stale.
+    epoch: u64,
+}
+
+impl Database {
+    /// Adds a table; returns its position.
+    pub fn create_table(
+        &mut self,
+        name: &str,
+        columns: &[(String, DataType, bool)],
+        key: &[usize],
+        window: Option<Window>,
+    ) -> Result<usize, KernelError> {
+        self.tables.push(Some(BaseTable::new(name.to_owned(), columns, key, window)?));
+        Ok(self.tables.len() - 1)
+    }
+
+    /// Drops a table that no view reads.
+    pub fn drop_table(&mut self, table: usize) {
+        self.tables[table] = None;
+        self.epoch += 1;
+    }
+
+    /// Adds a view, built from the tables' rows; returns its position.
+    pub fn create_view(&mut self, plan: Plan) -> Result<usize, KernelError> {
+        let tables = &self.tables;
+        let find = |name: &str| tables.iter().position(|t| t.as_ref().is_some_and(|t| t.name().eq_ignore_ascii_case(name)));
+        let mut view = View::new(plan, tables, find)?;
+        let staged: Vec<Option<Staged>> = (0..tables.len()).map(|t| view.reads(t).then(|| self.table(t).everything())).collect();
+        let changes = scan(&view, &self.tables, &staged, &mut self.interner, &self.pool)?;
+        view.apply(&changes, false, &mut Context { interner: &mut self.interner, pool: &self.pool })?;
+        self.interner.sweep();
+        self.views.push(Some(view));
+        Ok(self.views.len() - 1)
+    }
+
+    /// Drops a view.
+    pub fn drop_view(&mut self, view: usize) {
+        self.views[view] = None;
+        self.epoch += 1;
+    }
+
+    /// A table.
+    pub fn table(&self, table: usize) -> &BaseTable {
+        self.tables[table].as_ref().expect("the session knows which tables there are")
+    }
+
+    /// A view.
+    pub fn view(&self, view: usize) -> &View {
+        self.views[view].as_ref().expect("the session knows which views there are")
+    }
+
+    /// The state cursors are tied to.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The shared buffers.
+    pub fn pool(&self) -> &WordPool {
+        &self.pool
+    }
+
+    /// The shared texts.
+    pub fn interner(&self) -> &Interner {
+        &self.interner
+    }
+
+    /// Applies a batch over some tables. With `deltas`, returns the net change of every view that a table concerned feeds.
+    pub fn commit(&mut self, changes: &[(usize, Change)], deltas: bool, ignore_missing: bool) -> Result<Vec<(usize, Flow)>, KernelError> {
+        let mut staged: Vec<Option<Staged>> = Vec::new();
+        staged.resize_with(self.tables.len(), || None);
+        let outcome = self.stage(changes, ignore_missing, &mut staged).and_then(|()| self.scan_all(&staged));
+        let scanned = match outcome {
+            Ok(scanned) => scanned,
+            Err(error) => {
+                self.unstage(&staged);
+                return Err(error);
+            }
+        };
+        for (table, batch) in self.tables.iter_mut().zip(&mut staged) {
+            if let (Some(table), Some(batch)) = (table, batch) {
+                table.commit(batch, &mut self.interner);
+            }
+        }
+        let mut flows = Vec::with_capacity(scanned.len());
+        let mut refused = None;
+        for (at, (view, changes)) in scanned.iter().enumerate() {
+            let target = self.views[*view].as_mut().expect("scanned views exist");
+            match target.apply(changes, deltas, &mut Context { interner: &mut self.interner, pool: &self.pool }) {
+                Ok(flow) => flows.push((*view, flow)),
+                Err(error) => {
+                    refused = Some((at, error));
+                    break;
+                }
+            }
+        }
+        if let Some((at, mut error)) = refused {
+            for (view, changes) in scanned[..=at].iter().rev() {
+                let target = self.views[*view].as_mut().expect("scanned views exist");
+                target.undo(changes, deltas, &mut Context { interner: &mut self.interner, pool: &self.pool });
+            }
+            for (table, batch) in self.tables.iter_mut().zip(&mut staged) {
+                if let (Some(table), Some(batch)) = (table, batch) {
+                    table.uncommit(batch, &mut self.interner);
+                }
+            }
+            self.unstage(&staged);
+            error.message = format!("{} in view `{}`", error.message, self.view(scanned[at].0).name());
+            return Err(error);
+        }
+        for (table, batch) in self.tables.iter_mut().zip(&staged) {
+            if let (Some(table), Some(batch)) = (table, batch) {
+                table.finish(batch, &mut self.interner);
+            }
+        }
+        self.interner.sweep();
+        self.epoch += 1;
+        Ok(flows)
+    }
+
+    fn stage(&mut self, changes: &[(usize, Change)], ignore_missing: bool, staged: &mut [Option<Staged>]) -> Result<(), KernelError> {
+        for (table, change) in changes {
+            let target = self.tables[*table].as_mut().expect("the session knows which tables there are");
+            staged[*table] = Some(target.stage(change, ignore_missing, &mut self.interner)?);
+        }
+        Ok(())
+    }
+
+    fn scan_all(&mut self, staged: &[Option<Staged>]) -> Result<Vec<(usize, Vec<AtomChanges>)>, KernelError> {
+        let mut scanned = Vec::new();
+        for (at, view) in self.views.iter().enumerate() {
+            let Some(view) = view else { continue };
+            if staged.iter().enumerate().any(|(table, batch)| batch.is_some() && view.reads(table)) {
+                scanned.push((at, scan(view, &self.tables, staged, &mut self.interner, &self.pool)?));
+            }
+        }
+        Ok(scanned)
+    }
+
+    fn unstage(&mut self, staged: &[Option<Staged>]) {
+        for (table, batch) in self.tables.iter_mut().zip(staged) {
+            if let (Some(table), Some(batch)) = (table, batch) {
+                table.unstage(batch);
+            }
+        }
+        self.interner.sweep();
+    }
+
+    /// Starts the reading of a view's full result.
+    pub fn open(&self, view: usize) -> Cursor {
+        self.view(view).open()
+    }
+
+    /// Starts the reading of the results with given values; see `View::lookup`.
+    pub fn lookup(&mut self, view: usize, columns: &[usize], values: &[ArrayRef]) -> Result<Cursor, KernelError> {
+        let target = self.views[view].as_mut().expect("the session knows which views there are");
+        target.lookup(columns, values, &mut self.interner)
+    }
+
+    /// The next rows of a view's full result.
+    pub fn read(&mut self, view: usize, cursor: &mut Cursor, limit: usize) -> Result<Option<Flow>, KernelError> {
+        let target = self.views[view].as_mut().expect("the session knows which views there are");
+        target.read(cursor, limit, &mut Context { interner: &mut self.interner, pool: &self.pool })
+    }
+}
+
+fn scan(
+    view: &View,
+    tables: &[Option<BaseTable>],
+    staged: &[Option<Staged>],
+    interner: &mut Interner,
+    pool: &WordPool,
+) -> Result<Vec<AtomChanges>, KernelError> {
+    let changes = view.scans().iter().map(|scan| match (&tables[scan.table], &staged[scan.table]) {
+        (Some(base), Some(batch)) => scan.scan(base, batch, interner, pool),
+        _ => Ok(AtomChanges::default()),
+    });
+    changes.collect()
+}

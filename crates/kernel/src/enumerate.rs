@@ -1,0 +1,456 @@
+//! Enumeration: nested iteration over the connex part, from the top for full results, from a witness for deltas.
+//!
+//! A program is the order in which the connex nodes are bound, starting at one of them: first upward to the top through live parent
+//! rows, then downward into the sides of what is bound. Every step finds at least one row (alive and live see to it), so there are no
+//! dead ends: the delay between two emitted rows is bounded by the number of steps, whatever the data. The last step is a tight loop
+//! that appends the words of its own rows and repeats those of the others.
+
+use crate::annotation;
+use crate::rows::{LIVE, NONE};
+use crate::shape::EmittedWord;
+use crate::tree::Tree;
+
+/// Where the rows of a step come from, given the rows of earlier steps.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// The row the program starts from.
+    Start,
+    /// The live parents of the entry above step `from`'s row; `place` is the hub's place below the parent.
+    Parents { from: usize, hub: usize, place: usize },
+    /// The alive rows on a side of the entry in place `place` below step `from`'s row.
+    Side { from: usize, hub: usize, place: usize, side: usize },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    node: usize,
+    source: Source,
+}
+
+/// The order of binding from one connex node.
+#[derive(Debug)]
+pub(crate) struct Program {
+    steps: Vec<Step>,
+    /// Emitted columns that do not belong to the last step: column, step, word.
+    outer: Vec<(usize, usize, usize)>,
+    /// Emitted columns of the last step: column, word.
+    inner: Vec<(usize, usize)>,
+}
+
+/// Where an enumeration stands. Valid as long as the tree does not change.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    rows: Vec<u32>,
+    at: usize,
+    /// The product of the annotations of the steps bound so far, per step.
+    weights: Vec<i128>,
+}
+
+/// Emitted rows, column by column.
+#[derive(Debug, Default)]
+pub struct Sink {
+    /// The emitted words, one vector per emitted word column of the tree's head layout.
+    pub columns: Vec<Vec<u64>>,
+    /// The multiplicity (or its change) of each row.
+    pub multiplicities: Vec<i64>,
+    /// The further components (or their change) of each row, one vector per component.
+    pub components: Vec<Vec<i128>>,
+    start: Vec<i128>,
+    /// All annotations are 1: results carry the weight of their witness.
+    unit: bool,
+    counted: usize,
+    walk: Walk,
+}
+
+impl Sink {
+    /// An empty sink for a tree's results.
+    pub fn new(tree: &Tree) -> Self {
+        Self {
+            columns: vec![Vec::new(); tree.head.words.len()],
+            components: vec![Vec::new(); tree.components - 1],
+            ..Self::default()
+        }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.multiplicities.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.multiplicities.is_empty()
+    }
+
+    /// Drops the rows.
+    fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Vec::clear);
+        self.components.iter_mut().for_each(Vec::clear);
+        self.multiplicities.clear();
+    }
+
+    /// The next rows are weighted with `weight`.
+    pub(crate) fn start(&mut self, weight: &[i128]) {
+        self.start.clear();
+        self.start.extend_from_slice(weight);
+    }
+
+    /// Rows emitted since this was last asked.
+    pub(crate) fn take_count(&mut self) -> u64 {
+        let count = self.len() - self.counted;
+        self.counted = self.len();
+        count as u64
+    }
+
+    /// Rows that follow have annotation 1 in every node but the witness.
+    pub(crate) fn set_unit(&mut self, unit: bool) {
+        self.unit = unit;
+    }
+}
+
+impl Program {
+    /// The program that starts at `node`, if it is connex.
+    pub(crate) fn build(tree: &Tree, node: usize) -> Option<Self> {
+        if !tree.nodes[node].connex {
+            return None;
+        }
+        let mut steps = vec![Step { node, source: Source::Start }];
+        let mut came_from = vec![None];
+        let mut at = node;
+        while let Some((hub, _)) = tree.nodes[at].up {
+            let edge = &tree.edges[hub];
+            let from = steps.len() - 1;
+            if edge.parent == tree.top && edge.connex_sides.len() == 1 && !edge.hub.has_values() {
+                break; // the top has one row, binds nothing and weighs 1
+            }
+            steps.push(Step { node: edge.parent, source: Source::Parents { from, hub, place: edge.place } });
+            came_from.push(Some(at));
+            at = edge.parent;
+        }
+        let mut from = 0;
+        while from < steps.len() {
+            let bound = steps[from].node;
+            for (place, &hub) in tree.nodes[bound].downs.iter().enumerate() {
+                let edge = &tree.edges[hub];
+                for &side in &edge.connex_sides {
+                    let child = edge.children[side];
+                    if came_from.get(from).copied().flatten() != Some(child) {
+                        steps.push(Step { node: child, source: Source::Side { from, hub, place, side } });
+                    }
+                }
+            }
+            from += 1;
+        }
+        let last = steps.len() - 1;
+        let (mut outer, mut inner) = (Vec::new(), Vec::new());
+        for (column, &EmittedWord { node, word }) in tree.head.words.iter().enumerate() {
+            let step = steps.iter().position(|s| s.node == node).expect("every connex node is bound");
+            if step == last {
+                inner.push((column, word));
+            } else {
+                outer.push((column, step, word));
+            }
+        }
+        Some(Self { steps, outer, inner })
+    }
+
+    /// Emits every result through `row`, weighted with the sink's start weight. Returns rows visited and whether a product overflowed.
+    pub(crate) fn run_from(&self, tree: &Tree, row: u32, sink: &mut Sink, skip: u32) -> (u64, bool) {
+        let mut walk = std::mem::take(&mut sink.walk);
+        self.begin(tree, row, &mut walk, sink, skip);
+        let outcome = self.run(tree, &mut walk, sink, skip, usize::MAX);
+        sink.walk = walk;
+        outcome
+    }
+
+    /// Places a walk before the first result through `row`.
+    pub(crate) fn begin(&self, tree: &Tree, row: u32, walk: &mut Walk, sink: &Sink, skip: u32) {
+        walk.rows.clear();
+        walk.rows.resize(self.steps.len(), NONE);
+        walk.rows[0] = row;
+        walk.at = 1;
+        if !sink.unit {
+            walk.weights.clear();
+            walk.weights.resize(self.steps.len() * tree.components, 0);
+            walk.weights[..tree.components].copy_from_slice(&sink.start);
+        }
+        if self.steps.len() > 1 {
+            walk.rows[1] = self.first(tree, &walk.rows, 1, skip);
+        }
+    }
+
+    /// Emits results until the walk ends or the sink holds `limit` rows.
+    pub(crate) fn run(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32, limit: usize) -> (u64, bool) {
+        let last = self.steps.len() - 1;
+        let (mut steps, mut overflow) = (0, false);
+        if last == 0 {
+            if walk.at != 0 && sink.len() < limit {
+                walk.at = 0;
+                let weight = std::mem::take(&mut sink.start);
+                let row = walk.rows[0];
+                let rows = &tree.nodes[self.steps[0].node].rows;
+                for &(column, word) in &self.inner {
+                    sink.columns[column].push(rows.value(row, word));
+                }
+                overflow |= push_weight(sink, &weight);
+                sink.start = weight;
+                steps = 1;
+            }
+            return (steps, overflow);
+        }
+        while walk.at != 0 {
+            let at = walk.at;
+            let row = walk.rows[at];
+            if row == NONE {
+                walk.at = at - 1;
+                if at > 1 {
+                    walk.rows[at - 1] = self.next(tree, walk.rows[at - 1], at - 1, skip);
+                }
+                continue;
+            }
+            if at == last {
+                if sink.len() >= limit {
+                    return (steps, overflow);
+                }
+                let (rest, visited, over) = self.emit_run(tree, walk, sink, skip, limit);
+                walk.rows[last] = rest;
+                steps += visited;
+                overflow |= over;
+                continue;
+            }
+            steps += 1;
+            if !sink.unit {
+                overflow |= bind_weight(tree, self.steps[at].node, row, at, &mut walk.weights);
+            }
+            walk.at = at + 1;
+            walk.rows[at + 1] = self.first(tree, &walk.rows, at + 1, skip);
+        }
+        (steps, overflow)
+    }
+
+    /// The tight loop over the rows of the last step.
+    #[inline]
+    fn emit_run(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32, limit: usize) -> (u32, u64, bool) {
+        let last = self.steps.len() - 1;
+        let Step { node, source } = self.steps[last];
+        let rows = &tree.nodes[node].rows;
+        let begin = sink.multiplicities.len();
+        let mut row = walk.rows[last];
+        let mut overflow = false;
+        let room = limit - begin;
+        let mut count = 0;
+        if sink.unit {
+            let weight = sink.start[0] as i64;
+            if let ([(column, word)], Source::Side { .. }, 0) = (self.inner.as_slice(), source, skip) {
+                let column = &mut sink.columns[*column];
+                while row != NONE && count < room {
+                    column.push(rows.value(row, *word));
+                    count += 1;
+                    row = rows.next(row);
+                }
+            } else {
+                while row != NONE && count < room {
+                    for &(column, word) in &self.inner {
+                        sink.columns[column].push(rows.value(row, word));
+                    }
+                    count += 1;
+                    row = self.next(tree, row, last, skip);
+                }
+            }
+            sink.multiplicities.resize(begin + count, weight);
+        } else {
+            let components = tree.components;
+            while row != NONE && count < room {
+                for &(column, word) in &self.inner {
+                    sink.columns[column].push(rows.value(row, word));
+                }
+                overflow |= bind_weight(tree, node, row, last, &mut walk.weights);
+                overflow |= push_weight(sink, &walk.weights[last * components..(last + 1) * components]);
+                count += 1;
+                row = self.next(tree, row, last, skip);
+            }
+        }
+        for &(column, step, word) in &self.outer {
+            let value = tree.nodes[self.steps[step].node].rows.value(walk.rows[step], word);
+            sink.columns[column].resize(begin + count, value);
+        }
+        (row, count as u64, overflow)
+    }
+
+    #[inline]
+    fn first(&self, tree: &Tree, rows: &[u32], at: usize, skip: u32) -> u32 {
+        let row = match self.steps[at].source {
+            Source::Start => NONE,
+            Source::Parents { from, hub, .. } => {
+                let entry = tree.nodes[self.steps[from].node].rows.up(rows[from]);
+                live_or_none(tree, self.steps[at].node, tree.edges[hub].hub.parent_list(entry).0)
+            }
+            Source::Side { from, hub, place, side } => {
+                let entry = tree.nodes[self.steps[from].node].rows.down(rows[from], place);
+                tree.edges[hub].hub.side_head(entry, side)
+            }
+        };
+        if skip != 0 && row != NONE && tree.nodes[self.steps[at].node].rows.has_any(row, skip) {
+            return self.next(tree, row, at, skip);
+        }
+        row
+    }
+
+    #[inline]
+    fn next(&self, tree: &Tree, row: u32, at: usize, skip: u32) -> u32 {
+        let rows = &tree.nodes[self.steps[at].node].rows;
+        let mut row = row;
+        loop {
+            row = match self.steps[at].source {
+                Source::Start => NONE,
+                Source::Parents { place, .. } => live_or_none(tree, self.steps[at].node, rows.next_parent(row, place)),
+                Source::Side { .. } => rows.next(row),
+            };
+            if skip == 0 || row == NONE || !rows.has_any(row, skip) {
+                return row;
+            }
+        }
+    }
+}
+
+#[inline]
+fn live_or_none(tree: &Tree, node: usize, row: u32) -> u32 {
+    if row != NONE && tree.nodes[node].rows.has(row, LIVE) { row } else { NONE }
+}
+
+/// The weight of step `at` is that of the step before times the row's annotation.
+#[inline]
+fn bind_weight(tree: &Tree, node: usize, row: u32, at: usize, weights: &mut [i128]) -> bool {
+    let components = tree.components;
+    let (before, here) = weights.split_at_mut(at * components);
+    let here = &mut here[..components];
+    let mut overflow = false;
+    if tree.set {
+        here.fill(1);
+    } else {
+        tree.own(node, row, here);
+        overflow = tree.times_below(node, row, None, here);
+    }
+    overflow | annotation::multiply(here, &before[(at - 1) * components..])
+}
+
+#[inline]
+fn push_weight(sink: &mut Sink, weight: &[i128]) -> bool {
+    let multiplicity = i64::try_from(weight[0]);
+    sink.multiplicities.push(multiplicity.unwrap_or(i64::MAX));
+    for (column, &value) in sink.components.iter_mut().zip(&weight[1..]) {
+        column.push(value);
+    }
+    multiplicity.is_err()
+}
+
+impl Tree {
+    /// Starts an enumeration of the full result; `next_results` goes on with it.
+    pub fn results(&self) -> (Walk, Sink) {
+        let mut sink = Sink::new(self);
+        let mut walk = Walk::default();
+        if self.nodes[self.top].rows.has(0, crate::rows::ALIVE) {
+            let mut weight = vec![1; self.components];
+            self.own(self.top, 0, &mut weight);
+            self.times_below(self.top, 0, None, &mut weight);
+            sink.start(&weight);
+            sink.unit = self.set;
+            if self.set {
+                sink.start(&[1]);
+            }
+            self.programs[self.top].as_ref().expect("the top is connex").begin(self, 0, &mut walk, &sink, 0);
+        }
+        (walk, sink)
+    }
+
+    /// Emits the next results, at most `limit`, into the sink (emptied first); returns whether there were any.
+    pub fn next_results(&mut self, walk: &mut Walk, sink: &mut Sink, limit: usize) -> bool {
+        sink.clear();
+        let program = self.programs[self.top].as_ref().expect("the top is connex");
+        let (steps, _) = program.run(self, walk, sink, 0, limit);
+        self.counters.steps += steps;
+        self.counters.emitted += sink.len() as u64;
+        !sink.is_empty()
+    }
+}
+
+/// The reading of the results that go through given rows.
+#[derive(Debug)]
+pub struct LookupWalk {
+    node: usize,
+    /// The hub below whose entry's parents are the rows; `None` for a single row.
+    place: Option<usize>,
+    row: u32,
+    walk: Walk,
+}
+
+impl Tree {
+    /// Starts the reading of the results in which these variables have these words (per variable: its words, and whether it is NULL).
+    ///
+    /// The variables must be the columns of a connex node, or the key of a hub below one; `None` if they are neither.
+    pub fn lookup(&mut self, variables: &[usize], values: &[(Vec<u64>, bool)]) -> Option<(LookupWalk, Sink)> {
+        let same = |columns: &[usize]| columns.len() == variables.len() && columns.iter().all(|c| variables.contains(c));
+        let words = |columns: &[usize], masked: bool| {
+            let value = |c: &usize| &values[variables.iter().position(|v| v == c).expect("the same variables")];
+            let mut words: Vec<u64> = columns.iter().flat_map(|c| value(c).0.iter().copied()).collect();
+            let mask: u64 = columns.iter().enumerate().map(|(bit, c)| u64::from(value(c).1) << bit).sum();
+            if masked {
+                words.push(mask);
+                return Some(words);
+            }
+            (mask == 0).then_some(words) // a column that is never NULL
+        };
+        let mut found = None;
+        if let Some(node) = (0..self.top).find(|&n| self.nodes[n].connex && same(&self.nodes[n].columns)) {
+            let target = &self.nodes[node];
+            let row = words(&target.columns, target.masked).and_then(|words| self.find_row(node, &words)).unwrap_or(NONE);
+            found = Some((node, None, row));
+        } else if let Some(edge) = self.edges.iter().skip(1).find(|e| self.nodes[e.parent].connex && same(&e.key)) {
+            let entry = words(&edge.key, edge.masked).and_then(|words| edge.hub.find(&words));
+            found = Some((edge.parent, Some(edge.place), entry.map_or(NONE, |entry| edge.hub.parent_list(entry).0)));
+        }
+        let (node, place, row) = found?;
+        self.ensure_marked();
+        let row = match place {
+            // marking reorders parents: live ones come first now
+            Some(at) if row != NONE => {
+                let entry = self.nodes[node].rows.down(row, at);
+                self.edges[self.nodes[node].downs[at]].hub.parent_list(entry).0
+            }
+            _ => row,
+        };
+        let mut sink = Sink::new(self);
+        sink.unit = self.set;
+        Some((LookupWalk { node, place, row: live_or_none(self, node, row), walk: Walk::default() }, sink))
+    }
+
+    /// Emits the next results of a lookup, at most `limit`, into the sink (emptied first); returns whether there were any.
+    pub fn next_lookup(&mut self, lookup: &mut LookupWalk, sink: &mut Sink, limit: usize) -> bool {
+        sink.clear();
+        let mut visited = 0;
+        let program = self.programs[lookup.node].as_ref().expect("lookups start at connex nodes");
+        while lookup.row != NONE {
+            if lookup.walk.at == 0 {
+                let mut weight = vec![1; self.components];
+                if !self.set {
+                    self.own(lookup.node, lookup.row, &mut weight);
+                    self.times_below(lookup.node, lookup.row, None, &mut weight);
+                }
+                sink.start(&weight);
+                program.begin(self, lookup.row, &mut lookup.walk, sink, 0);
+            }
+            visited += program.run(self, &mut lookup.walk, sink, 0, limit).0;
+            if lookup.walk.at != 0 {
+                break;
+            }
+            let next = lookup.place.map_or(NONE, |place| self.nodes[lookup.node].rows.next_parent(lookup.row, place));
+            lookup.row = live_or_none(self, lookup.node, next);
+            if sink.len() >= limit {
+                break;
+            }
+        }
+        self.counters.steps += visited;
+        self.counters.emitted += sink.len() as u64;
+        !sink.is_empty()
+    }
+}

@@ -1,0 +1,130 @@
+//! Interned strings, reference-counted: equal texts have equal ids, so rows of words compare and hash texts by id.
+//!
+//! A text lives as long as something refers to it. Texts met while encoding a batch have no reference yet; `sweep`, at the end of a
+//! commit, frees those that nothing came to refer to. Id 0 is no text: it stands where a NULL is. Space is linear in the texts of the current data, not of its history.
+
+use foldhash::quality::FixedState;
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+/// A set of texts with ids.
+#[derive(Debug, Default)]
+pub struct Interner {
+    texts: Vec<Box<str>>,
+    references: Vec<u64>,
+    index: HashTable<u32>,
+    free: Vec<u32>,
+    /// Ids whose references were zero at some time since the last sweep.
+    unreferenced: Vec<u32>,
+    state: FixedState,
+    bytes: usize,
+}
+
+impl Interner {
+    /// The id of a text.
+    pub fn intern(&mut self, text: &str) -> u32 {
+        let hash = self.state.hash_one(text);
+        if let Some(&id) = self.index.find(hash, |&id| &*self.texts[id as usize] == text) {
+            return id;
+        }
+        self.bytes += text.len();
+        if self.texts.is_empty() {
+            self.texts.push(Box::default());
+            self.references.push(0);
+        }
+        let id = if let Some(id) = self.free.pop() {
+            self.texts[id as usize] = text.into();
+            id
+        } else {
+            self.texts.push(text.into());
+            self.references.push(0);
+            self.texts.len() as u32 - 1
+        };
+        self.unreferenced.push(id);
+        let (texts, state) = (&self.texts, &self.state);
+        self.index.insert_unique(hash, id, |&other| state.hash_one(&*texts[other as usize]));
+        id
+    }
+
+    /// The id of a text that is already known.
+    pub fn find(&self, text: &str) -> Option<u32> {
+        self.index.find(self.state.hash_one(text), |&id| &*self.texts[id as usize] == text).copied()
+    }
+
+    /// The text of an id.
+    #[inline]
+    pub fn text(&self, id: u32) -> &str {
+        &self.texts[id as usize]
+    }
+
+    /// `count` more references to the text (fewer, if negative).
+    #[inline]
+    pub fn refer(&mut self, id: u32, count: i64) {
+        if id == 0 {
+            return;
+        }
+        let references = &mut self.references[id as usize];
+        *references = references.checked_add_signed(count).expect("references are balanced");
+        if *references == 0 {
+            self.unreferenced.push(id);
+        }
+    }
+
+    /// Frees the texts that nothing refers to.
+    pub fn sweep(&mut self) {
+        let mut candidates = std::mem::take(&mut self.unreferenced);
+        for id in candidates.drain(..) {
+            if self.references[id as usize] > 0 {
+                continue;
+            }
+            let hash = self.state.hash_one(&*self.texts[id as usize]);
+            if let Ok(found) = self.index.find_entry(hash, |&other| other == id) {
+                found.remove();
+                self.bytes -= self.texts[id as usize].len();
+                self.texts[id as usize] = Box::default();
+                self.free.push(id);
+            }
+        }
+        self.unreferenced = candidates;
+    }
+
+    /// Number of texts held.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether no text is held.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.texts.capacity() * 16 + self.references.capacity() * 8 + self.index.allocation_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_live_as_long_as_they_are_referred_to() {
+        let mut interner = Interner::default();
+        let a = interner.intern("a");
+        assert_eq!(interner.intern("a"), a);
+        interner.refer(a, 1);
+        interner.intern("b");
+        interner.sweep();
+        assert_eq!((interner.len(), interner.text(a)), (1, "a"));
+        interner.refer(a, -1);
+        let again = interner.intern("a");
+        assert_eq!(again, a);
+        interner.refer(again, 1);
+        interner.sweep();
+        assert_eq!(interner.find("a"), Some(a));
+        interner.refer(a, -1);
+        interner.sweep();
+        assert!(interner.is_empty());
+    }
+}

@@ -1,0 +1,33 @@
+//! The everview kernel: semi-join trees, base tables, finishing operators and the commit of a batch.
+//!
+//! From the bottom up: `rows` and `hub` are the slabs; `tree`, `settle` and `enumerate` are the semi-join tree, `totals` its answers without
+//! enumeration; `codec` and `interner` turn Arrow columns into words and back; `table` is a base table, `scan` the way from its changes
+//! to an atom's; `aggregate` and `distinct` are the operators above a tree; `view` is a chain of them; `database` commits batches.
+
+#![forbid(unsafe_code)]
+
+pub mod aggregate;
+pub mod annotation;
+pub mod codec;
+pub mod consolidate;
+pub mod counters;
+pub mod database;
+mod display;
+pub mod distinct;
+pub mod double_sum;
+pub mod enumerate;
+pub mod error;
+pub mod hash;
+pub mod hub;
+pub mod interner;
+pub mod plan;
+pub mod pool;
+pub mod retention;
+pub mod rows;
+pub mod scan;
+mod settle;
+pub mod shape;
+pub mod table;
+pub mod totals;
+pub mod tree;
+pub mod view;

@@ -1,0 +1,247 @@
+//! The maintenance plan as the kernel reads it: see `docs/reference/maintenance-plan.md`.
+
+use crate::codec::words_of;
+use crate::shape::{HubShape, NodeShape, TreeShape, VariableShape};
+use everview_expr::{DataType, Expr};
+use serde::Deserialize;
+
+/// The plan format this kernel understands.
+pub const VERSION: u32 = 1;
+
+/// A plan.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Plan {
+    /// Format version.
+    pub version: u32,
+    /// The view's name.
+    pub view: String,
+    /// The stages in topological order; the last is the view.
+    pub stages: Vec<Stage>,
+    /// The output columns.
+    pub output: Vec<Column>,
+}
+
+/// A column of the output.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub data_type: DataType,
+    /// Whether it can be NULL.
+    pub nullable: bool,
+}
+
+/// A stage.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "stage", rename_all = "lowercase")]
+pub enum Stage {
+    /// A semi-join tree over tables.
+    Core(Core),
+    /// Groups.
+    Aggregate(Aggregate),
+    /// Computed columns.
+    Map {
+        /// The stage read.
+        input: usize,
+        /// The output columns.
+        columns: Vec<MapColumn>,
+    },
+    /// A condition.
+    Filter {
+        /// The stage read.
+        input: usize,
+        /// The condition over its columns.
+        predicate: Expr,
+    },
+    /// Each row once.
+    Distinct {
+        /// The stage read.
+        input: usize,
+    },
+}
+
+/// A computed column.
+#[derive(Clone, Debug, Deserialize)]
+pub struct MapColumn {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub expression: Expr,
+}
+
+/// A group aggregate.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Aggregate {
+    /// The stage read.
+    pub input: usize,
+    /// Positions of the grouping columns in the input.
+    pub keys: Vec<usize>,
+    /// The aggregates.
+    pub aggregates: Vec<AggregateColumn>,
+}
+
+/// An aggregate function.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Function {
+    /// Number of rows or of non-NULL values.
+    Count,
+    /// Sum of the non-NULL values.
+    Sum,
+    /// Mean of the non-NULL values.
+    Avg,
+}
+
+/// One aggregate.
+#[derive(Clone, Debug, Deserialize)]
+pub struct AggregateColumn {
+    /// The function.
+    pub function: Function,
+    /// The type of the result.
+    #[serde(rename = "type")]
+    pub data_type: DataType,
+    /// The type of the summed expression.
+    pub argument_type: Option<DataType>,
+    /// The argument over the input's columns, where the tree does not carry it.
+    pub argument: Option<Expr>,
+    /// The component that holds the sum.
+    pub sum: Option<usize>,
+    /// The component that holds the number of non-NULL values; the multiplicity without one.
+    pub count: Option<usize>,
+}
+
+/// A semi-join tree over tables.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Core {
+    /// `bag` or `set`.
+    pub mode: Mode,
+    /// The variables.
+    pub variables: Vec<Column>,
+    /// Annotation components beyond the multiplicity.
+    pub components: usize,
+    /// The atoms.
+    pub atoms: Vec<Atom>,
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// The hubs; hub 0 is the root.
+    pub hubs: Vec<Hub>,
+    /// The output variables.
+    pub head: Vec<usize>,
+}
+
+/// How results count.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// With their multiplicity.
+    Bag,
+    /// Once.
+    Set,
+}
+
+/// An occurrence of a table.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Atom {
+    /// Its alias.
+    pub name: String,
+    /// The table.
+    pub table: String,
+    /// The condition its rows fulfil.
+    pub filter: Option<Expr>,
+    /// What its variables are bound to.
+    pub columns: Vec<AtomColumn>,
+    /// Its factor in each component.
+    pub factors: Vec<Option<Expr>>,
+}
+
+/// A binding.
+#[derive(Clone, Debug, Deserialize)]
+pub struct AtomColumn {
+    /// The variable.
+    pub variable: usize,
+    /// What it is bound to.
+    pub expression: Expr,
+}
+
+/// A node.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Node {
+    /// The rows of an atom.
+    Relation {
+        /// The atom.
+        atom: usize,
+        /// Its variables.
+        columns: Vec<usize>,
+        /// Whether results bind it.
+        connex: bool,
+        /// The hub above.
+        up: usize,
+        /// The hubs below.
+        down: Vec<usize>,
+    },
+    /// One row per entry of its guard, the first hub below.
+    Projection {
+        /// Its variables.
+        columns: Vec<usize>,
+        /// Whether results bind it.
+        connex: bool,
+        /// The hub above.
+        up: usize,
+        /// The hubs below.
+        down: Vec<usize>,
+    },
+}
+
+/// A hub.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Hub {
+    /// The key.
+    pub key: Vec<usize>,
+    /// The node above.
+    pub parent: Option<usize>,
+    /// The nodes below.
+    pub children: Vec<usize>,
+}
+
+impl Core {
+    /// Whether a variable occurs in two or more atoms: it is then never NULL in the tree.
+    pub fn is_join_variable(&self, variable: usize) -> bool {
+        let occurs = |atom: &&Atom| atom.columns.iter().any(|c| c.variable == variable);
+        self.atoms.iter().filter(occurs).count() > 1
+    }
+
+    /// The shape of the tree.
+    pub fn shape(&self) -> TreeShape {
+        let variables = (0..self.variables.len()).map(|v| VariableShape {
+            words: words_of(self.variables[v].data_type),
+            nullable: self.variables[v].nullable && !self.is_join_variable(v),
+        });
+        let nodes = self.nodes.iter().map(|node| match node {
+            Node::Relation { atom, columns, connex, up, down } => {
+                let mut next = 0;
+                let factors = self.atoms[*atom].factors.iter().map(|f| f.as_ref().map(|_| (next, next += 1).0)).collect();
+                NodeShape { atom: Some(*atom), columns: columns.clone(), connex: *connex, up: *up, downs: down.clone(), factors }
+            }
+            Node::Projection { columns, connex, up, down } => NodeShape {
+                atom: None,
+                columns: columns.clone(),
+                connex: *connex,
+                up: *up,
+                downs: down.clone(),
+                factors: vec![None; self.components],
+            },
+        });
+        let hubs = self.hubs.iter().map(|h| HubShape { key: h.key.clone(), parent: h.parent, children: h.children.clone() });
+        TreeShape {
+            variables: variables.collect(),
+            nodes: nodes.collect(),
+            hubs: hubs.collect(),
+            head: self.head.clone(),
+            set: self.mode == Mode::Set,
+            components: self.components,
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! The rows of one node: a slab of fixed-width records with intrusive list links.
+//!
+//! Representation: four parallel arrays indexed by row id. `values` holds the row's words, `weights` its multiplicity,
+//! `factors` its annotation factors, `links` its state and list links. Freed ids are chained through `NEXT` and reused,
+//! so ids are dense and space is linear in the largest number of rows held at once.
+//!
+//! Links of a row, `5 + 3 * downs` words:
+//!   `STATE`  flags and the number of hubs below that do not support the row
+//!   `STAMP`  position in the list of this batch's pending changes, or `NONE`
+//!   `UP`     the entry of the hub above
+//!   `PREV`, `NEXT`   neighbours among the alive rows of the same side of that entry
+//!   then per hub below: its entry, and the neighbours among that entry's parent rows
+//!
+//! Invariants: R1 a row is in the side list of its entry above iff it is `ALIVE`; R2 it is in the parent list of every
+//! entry below, the `LIVE` ones before the others; R3 `LIVE` implies `ALIVE`.
+
+use crate::hash::hash_words;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Slot;
+
+/// The absent id.
+pub const NONE: u32 = u32::MAX;
+
+/// Every hub below supports the row and its multiplicity is positive.
+pub const ALIVE: u32 = 1;
+/// Alive and reachable from an alive root row: part of some result.
+pub const LIVE: u32 = 2;
+/// Inserted by the batch in progress.
+pub const NEW: u32 = 4;
+/// To be deleted by the batch in progress.
+pub const DOOMED: u32 = 8;
+/// The row is linked to its entries.
+pub const LINKED: u32 = 16;
+/// One unsupported hub below, in the upper part of the state word.
+const MISSING_ONE: u32 = 1 << 8;
+
+const STATE: usize = 0;
+const STAMP: usize = 1;
+const UP: usize = 2;
+const PREV: usize = 3;
+const NEXT: usize = 4;
+const DOWN: usize = 5;
+
+/// The rows of one node.
+#[derive(Debug, Default)]
+pub struct Rows {
+    width: usize,
+    factor_count: usize,
+    stride: usize,
+    values: Vec<u64>,
+    weights: Vec<i64>,
+    factors: Vec<i128>,
+    links: Vec<u32>,
+    free: u32,
+    len: usize,
+    index: HashTable<u32>,
+    indexed: bool,
+}
+
+impl Rows {
+    /// An empty slab. Without `indexed` rows cannot be found by value (projection nodes: their guard hub finds them).
+    pub fn new(width: usize, factor_count: usize, downs: usize, indexed: bool) -> Self {
+        Self { width, factor_count, stride: DOWN + 3 * downs, free: NONE, indexed, ..Self::default() }
+    }
+
+    /// Number of rows held.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no row is held.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Words per row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// One more than the largest id ever given out.
+    pub fn capacity(&self) -> u32 {
+        self.weights.len() as u32
+    }
+
+    /// Bytes held, counted from the capacities of the arrays and the index.
+    pub fn bytes(&self) -> usize {
+        self.values.capacity() * 8
+            + self.weights.capacity() * 8
+            + self.factors.capacity() * 16
+            + self.links.capacity() * 4
+            + self.index.allocation_size()
+    }
+
+    /// The words of a row.
+    #[inline]
+    pub fn values(&self, row: u32) -> &[u64] {
+        let start = row as usize * self.width;
+        &self.values[start..start + self.width]
+    }
+
+    /// One word of a row.
+    #[inline]
+    pub fn value(&self, row: u32, word: usize) -> u64 {
+        self.values[row as usize * self.width + word]
+    }
+
+    /// The multiplicity of a row.
+    #[inline]
+    pub fn weight(&self, row: u32) -> i64 {
+        self.weights[row as usize]
+    }
+
+    /// Sets the multiplicity of a row.
+    #[inline]
+    pub fn set_weight(&mut self, row: u32, weight: i64) {
+        self.weights[row as usize] = weight;
+    }
+
+    /// The annotation factors of a row.
+    #[inline]
+    pub fn factors(&self, row: u32) -> &[i128] {
+        let start = row as usize * self.factor_count;
+        &self.factors[start..start + self.factor_count]
+    }
+
+    /// Adds to the annotation factors of a row, modulo 2^128; returns whether one overflowed.
+    pub fn add_factors(&mut self, row: u32, change: &[i128]) -> bool {
+        let start = row as usize * self.factor_count;
+        let mut overflow = false;
+        for (factor, &delta) in self.factors[start..start + self.factor_count].iter_mut().zip(change) {
+            let (sum, over) = factor.overflowing_add(delta);
+            *factor = sum;
+            overflow |= over;
+        }
+        overflow
+    }
+
+    #[inline]
+    fn link(&self, row: u32, field: usize) -> u32 {
+        self.links[row as usize * self.stride + field]
+    }
+
+    #[inline]
+    fn set_link(&mut self, row: u32, field: usize, value: u32) {
+        self.links[row as usize * self.stride + field] = value;
+    }
+
+    /// Whether all of `flags` are set.
+    #[inline]
+    pub fn has(&self, row: u32, flags: u32) -> bool {
+        self.link(row, STATE) & flags == flags
+    }
+
+    /// Whether any of `flags` is set.
+    #[inline]
+    pub fn has_any(&self, row: u32, flags: u32) -> bool {
+        self.link(row, STATE) & flags != 0
+    }
+
+    /// Sets flags.
+    #[inline]
+    pub fn set(&mut self, row: u32, flags: u32) {
+        self.links[row as usize * self.stride + STATE] |= flags;
+    }
+
+    /// Clears flags.
+    #[inline]
+    pub fn clear(&mut self, row: u32, flags: u32) {
+        self.links[row as usize * self.stride + STATE] &= !flags;
+    }
+
+    /// Whether every hub below supports the row.
+    #[inline]
+    pub fn supported(&self, row: u32) -> bool {
+        self.link(row, STATE) < MISSING_ONE
+    }
+
+    /// One more hub below does not support the row.
+    #[inline]
+    pub fn lose_support(&mut self, row: u32) {
+        self.links[row as usize * self.stride + STATE] += MISSING_ONE;
+    }
+
+    /// One hub more supports the row.
+    #[inline]
+    pub fn gain_support(&mut self, row: u32) {
+        debug_assert!(!self.supported(row));
+        self.links[row as usize * self.stride + STATE] -= MISSING_ONE;
+    }
+
+    /// The row's place in the batch's list of pending changes, or `NONE`.
+    #[inline]
+    pub fn stamp(&self, row: u32) -> u32 {
+        self.link(row, STAMP)
+    }
+
+    /// Sets the row's place in the list of pending changes.
+    #[inline]
+    pub fn set_stamp(&mut self, row: u32, stamp: u32) {
+        self.set_link(row, STAMP, stamp);
+    }
+
+    /// The entry above.
+    #[inline]
+    pub fn up(&self, row: u32) -> u32 {
+        self.link(row, UP)
+    }
+
+    /// Sets the entry above.
+    #[inline]
+    pub fn set_up(&mut self, row: u32, entry: u32) {
+        self.set_link(row, UP, entry);
+    }
+
+    /// The entry of the hub in place `down` below.
+    #[inline]
+    pub fn down(&self, row: u32, down: usize) -> u32 {
+        self.link(row, DOWN + 3 * down)
+    }
+
+    /// Sets the entry of the hub in place `down` below.
+    #[inline]
+    pub fn set_down(&mut self, row: u32, down: usize, entry: u32) {
+        self.set_link(row, DOWN + 3 * down, entry);
+    }
+
+    /// The next alive row of the same side.
+    #[inline]
+    pub fn next(&self, row: u32) -> u32 {
+        self.link(row, NEXT)
+    }
+
+    /// The next parent row of the same entry, for the hub in place `down` below.
+    #[inline]
+    pub fn next_parent(&self, row: u32, down: usize) -> u32 {
+        self.link(row, DOWN + 3 * down + 2)
+    }
+
+    /// Puts the row in front of the side list that starts at `head`; the row is the new head.
+    #[inline]
+    pub fn push_front(&mut self, row: u32, head: u32) {
+        self.set_link(row, PREV, NONE);
+        self.set_link(row, NEXT, head);
+        if head != NONE {
+            self.set_link(head, PREV, row);
+        }
+    }
+
+    /// Takes the row out of the side list that starts at `head`; returns the new head.
+    #[inline]
+    pub fn unlink(&mut self, row: u32, head: u32) -> u32 {
+        let (prev, next) = (self.link(row, PREV), self.link(row, NEXT));
+        if next != NONE {
+            self.set_link(next, PREV, prev);
+        }
+        if prev == NONE {
+            return next;
+        }
+        self.set_link(prev, NEXT, next);
+        head
+    }
+
+    /// Puts the row at the front (`live`) or the back of the parent list `(head, tail)` of the hub in place `down`.
+    #[inline]
+    pub fn link_parent(&mut self, row: u32, down: usize, (head, tail): (u32, u32), live: bool) -> (u32, u32) {
+        let (prev, next) = (DOWN + 3 * down + 1, DOWN + 3 * down + 2);
+        if head == NONE {
+            self.set_link(row, prev, NONE);
+            self.set_link(row, next, NONE);
+            (row, row)
+        } else if live {
+            self.set_link(row, prev, NONE);
+            self.set_link(row, next, head);
+            self.set_link(head, prev, row);
+            (row, tail)
+        } else {
+            self.set_link(row, prev, tail);
+            self.set_link(row, next, NONE);
+            self.set_link(tail, next, row);
+            (head, row)
+        }
+    }
+
+    /// Takes the row out of the parent list `(head, tail)` of the hub in place `down`.
+    #[inline]
+    pub fn unlink_parent(&mut self, row: u32, down: usize, (head, tail): (u32, u32)) -> (u32, u32) {
+        let (prev_field, next_field) = (DOWN + 3 * down + 1, DOWN + 3 * down + 2);
+        let (prev, next) = (self.link(row, prev_field), self.link(row, next_field));
+        if prev != NONE {
+            self.set_link(prev, next_field, next);
+        }
+        if next != NONE {
+            self.set_link(next, prev_field, prev);
+        }
+        (if prev == NONE { next } else { head }, if next == NONE { prev } else { tail })
+    }
+
+    /// The row with these words, if it is held and indexed.
+    #[inline]
+    pub fn find(&self, words: &[u64]) -> Option<u32> {
+        debug_assert!(self.indexed);
+        self.index.find(hash_words(words), |&row| self.values(row) == words).copied()
+    }
+
+    /// The row with these words; a new one with multiplicity 0 and no links if there is none.
+    #[inline]
+    pub fn find_or_insert(&mut self, words: &[u64]) -> (u32, bool) {
+        debug_assert!(self.indexed);
+        let (values, width) = (&self.values, self.width);
+        let row_words = |row: u32| &values[row as usize * width..(row as usize + 1) * width];
+        let hash = hash_words(words);
+        let slot = self.index.entry(hash, |&row| row_words(row) == words, |&row| hash_words(row_words(row)));
+        match slot {
+            Slot::Occupied(found) => (*found.get(), false),
+            Slot::Vacant(vacant) => {
+                let row = if self.free == NONE { self.weights.len() as u32 } else { self.free };
+                vacant.insert(row);
+                let taken = self.take(words);
+                debug_assert_eq!(row, taken);
+                (row, true)
+            }
+        }
+    }
+
+    /// A new row that is not in the index.
+    pub fn insert_unindexed(&mut self, words: &[u64]) -> u32 {
+        debug_assert!(!self.indexed);
+        self.take(words)
+    }
+
+    fn take(&mut self, words: &[u64]) -> u32 {
+        self.len += 1;
+        let row = self.free;
+        if row == NONE {
+            let row = self.weights.len() as u32;
+            assert!(row < NONE - 1, "a node holds at most 2^32 - 2 rows");
+            self.values.extend_from_slice(words);
+            self.weights.push(0);
+            self.factors.resize(self.factors.len() + self.factor_count, 0);
+            self.links.resize(self.links.len() + self.stride, NONE);
+            self.set_link(row, STATE, 0);
+            return row;
+        }
+        self.free = self.link(row, NEXT);
+        let start = row as usize * self.width;
+        self.values[start..start + self.width].copy_from_slice(words);
+        self.weights[row as usize] = 0;
+        let start = row as usize * self.factor_count;
+        self.factors[start..start + self.factor_count].fill(0);
+        let start = row as usize * self.stride;
+        self.links[start..start + self.stride].fill(NONE);
+        self.set_link(row, STATE, 0);
+        row
+    }
+
+    /// Gives the row's place back.
+    pub fn remove(&mut self, row: u32) {
+        if self.indexed {
+            let start = row as usize * self.width;
+            let hash = hash_words(&self.values[start..start + self.width]);
+            if let Ok(found) = self.index.find_entry(hash, |&other| other == row) {
+                found.remove();
+            }
+        }
+        self.set_link(row, NEXT, self.free);
+        self.set_link(row, STATE, 0);
+        self.weights[row as usize] = i64::MIN;
+        self.free = row;
+        self.len -= 1;
+    }
+
+    /// The ids of all rows held, in order of id. Costs one pass over the slab.
+    pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.ids_from(0)
+    }
+
+    /// The ids of the rows held from `from` on.
+    pub fn ids_from(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
+        (from..self.capacity()).filter(|&row| self.weights[row as usize] != i64::MIN)
+    }
+}

@@ -1,0 +1,271 @@
+//! From a table's changes to an atom's: filter, project, encode.
+//!
+//! Plain columns are copied as words from the base rows. Only what an expression reads is decoded to Arrow, and only rows that pass the
+//! filter reach the other expressions. Rows that bind a join variable to NULL cannot join and are dropped.
+
+use crate::codec::{self, Place, encode, words_of};
+use crate::error::KernelError;
+use crate::interner::Interner;
+use crate::plan::{Atom, Core};
+use crate::pool::WordPool;
+use crate::shape::row_layout;
+use crate::table::{BaseTable, Staged};
+use crate::tree::AtomChanges;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Int64Type};
+use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema};
+use everview_expr::{DataType, Expr};
+use std::sync::Arc;
+
+/// Where an atom's column comes from.
+#[derive(Debug)]
+enum Binding {
+    /// Words copied from the base row: first word, and the mask word and bit if it can be NULL there.
+    Copied { from: usize, words: usize, null: Option<(usize, u32)> },
+    /// A computed column.
+    Computed(Expr),
+}
+
+#[derive(Debug)]
+struct ScanColumn {
+    binding: Binding,
+    data_type: DataType,
+    /// Its place in the atom's rows; without a NULL place, rows where it is NULL are dropped.
+    place: Place,
+}
+
+/// The scan of one atom.
+#[derive(Debug)]
+pub struct AtomScan {
+    /// The table read.
+    pub table: usize,
+    filter: Option<Expr>,
+    columns: Vec<ScanColumn>,
+    factors: Vec<Expr>,
+    /// Columns of the table that expressions read.
+    read: Vec<usize>,
+    schema: Arc<Schema>,
+    width: usize,
+    /// The atom's rows are the table's, word for word.
+    verbatim: bool,
+    /// Words of computed texts, which the atom's rows keep alive.
+    computed_texts: Vec<usize>,
+}
+
+impl AtomScan {
+    /// Compiles the scan of an atom of a core.
+    pub fn new(core: &Core, atom: &Atom, table: usize, base: &BaseTable) -> Self {
+        let shape = core.shape();
+        let variables: Vec<usize> = atom.columns.iter().map(|c| c.variable).collect();
+        let layout = row_layout(&variables, &shape.variables);
+        let columns: Vec<ScanColumn> = atom
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(position, column)| {
+                let data_type = core.variables[column.variable].data_type;
+                let null = shape.variables[column.variable].nullable.then(|| (layout.mask.expect("a nullable column"), position as u32));
+                let place = Place { stride: layout.width, offset: layout.offsets[position], null };
+                let plain = column.expression.as_column();
+                let binding = plain.map_or_else(
+                    || Binding::Computed(column.expression.clone()),
+                    |source| Binding::Copied {
+                        from: base.columns()[source].offset,
+                        words: words_of(data_type),
+                        null: base.mask().filter(|_| base.columns()[source].nullable).map(|mask| (mask, source as u32)),
+                    },
+                );
+                ScanColumn { binding, data_type, place }
+            })
+            .collect();
+        let factors: Vec<Expr> = atom.factors.iter().flatten().cloned().collect();
+        let computed = columns.iter().filter_map(|c| if let Binding::Computed(e) = &c.binding { Some(e) } else { None });
+        let mut read: Vec<usize> = computed.chain(&factors).chain(&atom.filter).flat_map(Expr::columns).collect();
+        read.sort_unstable();
+        read.dedup();
+        let fields = base.columns().iter().enumerate().map(|(i, c)| {
+            let data_type = if read.contains(&i) { c.data_type.arrow() } else { arrow_schema::DataType::Null };
+            Field::new(c.name.clone(), data_type, true)
+        });
+        let verbatim = base.width() == layout.width
+            && columns.len() == base.columns().len()
+            && columns.iter().enumerate().all(|(i, c)| {
+                matches!(c.binding, Binding::Copied { from, null, .. }
+                    if from == c.place.offset && base.columns()[i].offset == from && null == c.place.null)
+            });
+        let computed_texts = columns
+            .iter()
+            .filter(|c| matches!(c.binding, Binding::Computed(_)) && codec::is_text(c.data_type))
+            .map(|c| c.place.offset)
+            .collect();
+        Self {
+            table,
+            filter: atom.filter.clone(),
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            columns,
+            factors,
+            read,
+            width: layout.width,
+            verbatim,
+            computed_texts,
+        }
+    }
+
+    /// Words of the atom's rows that hold texts of its own.
+    pub fn computed_texts(&self) -> &[usize] {
+        &self.computed_texts
+    }
+
+    /// The atom's changes for a table's staged changes.
+    pub fn scan(
+        &self,
+        base: &BaseTable,
+        staged: &Staged,
+        interner: &mut Interner,
+        pool: &WordPool,
+    ) -> Result<AtomChanges, KernelError> {
+        let selected;
+        let (mut rows, mut weights, mut sources) = (&staged.rows, &staged.weights, &staged.sources);
+        let mut batch = None;
+        if !self.read.is_empty() || self.filter.is_some() {
+            batch = Some(self.decode(base, rows, interner, pool)?);
+        }
+        if let (Some(filter), Some(all)) = (&self.filter, &batch) {
+            let kept = filter.evaluate_predicate(all).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
+            if kept.true_count() < rows.len() {
+                selected = staged.select(|i| kept.value(i));
+                (rows, weights, sources) = (&selected.rows, &selected.weights, &selected.sources);
+                if self.reads_beyond_filter() {
+                    let all = batch.take().expect("decoded above");
+                    batch = Some(arrow_select::filter::filter_record_batch(&all, &kept).map_err(|e| internal(&e))?);
+                }
+            }
+        }
+        let mut changes = AtomChanges { words: Vec::with_capacity(rows.len() * self.width), weights: weights.clone(), factors: Vec::new() };
+        let mut dropped = Vec::new();
+        if self.verbatim {
+            for &row in rows {
+                changes.words.extend_from_slice(base.row(row));
+            }
+        } else {
+            changes.words.resize(rows.len() * self.width, 0);
+            for column in &self.columns {
+                self.bind(column, base, rows, sources, batch.as_ref(), &mut changes.words, &mut dropped, interner)?;
+            }
+        }
+        if let Some(batch) = batch.as_ref().filter(|_| !self.factors.is_empty()) {
+            changes.factors = self.weigh(batch, weights, base, sources)?;
+        }
+        if !dropped.is_empty() {
+            drop_rows(&mut changes, &mut dropped, self.width, self.factors.len());
+        }
+        Ok(changes)
+    }
+
+    fn reads_beyond_filter(&self) -> bool {
+        !self.factors.is_empty() || self.columns.iter().any(|c| matches!(c.binding, Binding::Computed(_)))
+    }
+
+    fn decode(&self, base: &BaseTable, rows: &[u32], interner: &Interner, pool: &WordPool) -> Result<RecordBatch, KernelError> {
+        let column = |i: usize| -> ArrayRef {
+            if self.read.binary_search(&i).is_ok() {
+                base.decode(i, rows, interner, pool)
+            } else {
+                Arc::new(NullArray::new(rows.len()))
+            }
+        };
+        let columns = (0..base.columns().len()).map(column).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(|e| internal(&e))
+    }
+
+    fn bind(
+        &self,
+        column: &ScanColumn,
+        base: &BaseTable,
+        rows: &[u32],
+        sources: &[u32],
+        batch: Option<&RecordBatch>,
+        words: &mut [u64],
+        dropped: &mut Vec<usize>,
+        interner: &mut Interner,
+    ) -> Result<(), KernelError> {
+        let Place { stride, offset, null: to } = column.place;
+        match &column.binding {
+            &Binding::Copied { from, words: count, null } => {
+                for (i, &row) in rows.iter().enumerate() {
+                    let source = base.row(row);
+                    let target = &mut words[i * stride..(i + 1) * stride];
+                    target[offset..offset + count].copy_from_slice(&source[from..from + count]);
+                    if null.is_some_and(|(mask, bit)| source[mask] >> bit & 1 == 1) {
+                        match to {
+                            Some((mask, bit)) => target[mask] |= 1 << bit,
+                            None => dropped.push(i),
+                        }
+                    }
+                }
+            }
+            Binding::Computed(expression) => {
+                let batch = batch.expect("decoded for computed columns");
+                let array = expression.evaluate(batch).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
+                if to.is_none() && array.null_count() > 0 {
+                    dropped.extend((0..array.len()).filter(|&i| array.is_null(i)));
+                }
+                encode(&array, column.data_type, words, column.place, interner);
+            }
+        }
+        Ok(())
+    }
+
+    /// The factors of the rows times their change of multiplicity, one row after another.
+    fn weigh(&self, batch: &RecordBatch, weights: &[i64], base: &BaseTable, sources: &[u32]) -> Result<Vec<i128>, KernelError> {
+        let count = self.factors.len();
+        let mut factors = vec![0i128; weights.len() * count];
+        for (f, expression) in self.factors.iter().enumerate() {
+            let array = expression.evaluate(batch).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
+            for (i, value) in exact_values(&array, expression.data_type())?.enumerate() {
+                let Some(value) = value else { continue };
+                let Some(product) = value.checked_mul(i128::from(weights[i])) else {
+                    let message = "a summed value times its multiplicity leaves 128 bits";
+                    return Err(KernelError::in_row("ARITHMETIC_OVERFLOW", base.name(), sources[i] as usize, message));
+                };
+                factors[i * count + f] = product;
+            }
+        }
+        Ok(factors)
+    }
+}
+
+/// The values of an integer or decimal column, decimals unscaled.
+pub fn exact_values(array: &ArrayRef, data_type: DataType) -> Result<Box<dyn Iterator<Item = Option<i128>> + '_>, KernelError> {
+    match data_type {
+        DataType::BigInt => Ok(Box::new(array.as_primitive::<Int64Type>().iter().map(|v| v.map(i128::from)))),
+        DataType::Decimal { .. } => Ok(Box::new(array.as_primitive::<Decimal128Type>().iter())),
+        other => Err(KernelError::new("INVALID_PLAN", format!("{other} values cannot be summed exactly: cast them to bigint"))),
+    }
+}
+
+fn drop_rows(changes: &mut AtomChanges, dropped: &mut Vec<usize>, width: usize, factors: usize) {
+    dropped.sort_unstable();
+    dropped.dedup();
+    let (mut kept, mut next) = (0, 0);
+    for i in 0..changes.weights.len() {
+        if dropped.get(next) == Some(&i) {
+            next += 1;
+            continue;
+        }
+        changes.words.copy_within(i * width..(i + 1) * width, kept * width);
+        changes.factors.copy_within(i * factors..(i + 1) * factors, kept * factors);
+        changes.weights[kept] = changes.weights[i];
+        kept += 1;
+    }
+    changes.words.truncate(kept * width);
+    changes.factors.truncate(kept * factors);
+    changes.weights.truncate(kept);
+}
+
+/// An error that the plan's checks exclude.
+pub fn internal(error: &arrow_schema::ArrowError) -> KernelError {
+    KernelError::new("INTERNAL_ERROR", error.to_string())
+}

@@ -1,0 +1,173 @@
+//! The shape of a semi-join tree, resolved to word positions.
+//!
+//! A `TreeShape` is what the plan says: variables, nodes, hubs. `Layout` is what the tree runs on: for every node where each
+//! column's words stand, for every hub how to cut its key out of a child's or a parent's words, for every head column where
+//! enumeration finds it. NULL is represented apart: a node with nullable columns has one more word, a bit mask of its NULL
+//! columns, which is part of the row's identity (and the words of a NULL column are zero).
+
+/// A variable: how many words it takes and whether it can be NULL inside the tree.
+#[derive(Clone, Copy, Debug)]
+pub struct VariableShape {
+    /// One word, or two for decimals of more than 18 digits.
+    pub words: usize,
+    /// Join variables are never NULL.
+    pub nullable: bool,
+}
+
+/// A node: the rows of an atom, or the counted distinct projection of what is below its guard hub.
+#[derive(Clone, Debug)]
+pub struct NodeShape {
+    /// The atom of a relation; `None` for a projection.
+    pub atom: Option<usize>,
+    /// The variables, in the order of the row's words.
+    pub columns: Vec<usize>,
+    /// Whether results bind this node.
+    pub connex: bool,
+    /// The hub above.
+    pub up: usize,
+    /// The hubs below.
+    pub downs: Vec<usize>,
+    /// Per component the place among the row's own factors, or `None` where the multiplicity counts.
+    pub factors: Vec<Option<usize>>,
+}
+
+/// A hub: the key shared by a parent node and its children.
+#[derive(Clone, Debug)]
+pub struct HubShape {
+    /// The key variables.
+    pub key: Vec<usize>,
+    /// The node above; only hub 0 has none.
+    pub parent: Option<usize>,
+    /// The nodes below, one side each.
+    pub children: Vec<usize>,
+}
+
+/// A semi-join tree as planned.
+#[derive(Clone, Debug)]
+pub struct TreeShape {
+    /// The variables of the query.
+    pub variables: Vec<VariableShape>,
+    /// The nodes.
+    pub nodes: Vec<NodeShape>,
+    /// The hubs; hub 0 is the root hub with the empty key.
+    pub hubs: Vec<HubShape>,
+    /// The output variables, in order.
+    pub head: Vec<usize>,
+    /// Support edges only: results have multiplicity 1.
+    pub set: bool,
+    /// Annotation components beyond the multiplicity.
+    pub components: usize,
+}
+
+/// How to cut a key out of the words of a row.
+#[derive(Clone, Debug, Default)]
+pub struct KeySpec {
+    words: Vec<usize>,
+    /// The row's mask word and, per bit of the key's mask, the bit of the row's mask it comes from.
+    mask: Option<(usize, Vec<u32>)>,
+}
+
+impl KeySpec {
+    /// Writes the key of `row` into `key`.
+    #[inline]
+    pub fn cut(&self, row: &[u64], key: &mut Vec<u64>) {
+        key.clear();
+        key.extend(self.words.iter().map(|&word| row[word]));
+        if let Some((word, bits)) = &self.mask {
+            let mask = row[*word];
+            key.push(bits.iter().enumerate().map(|(to, from)| ((mask >> from) & 1) << to).sum());
+        }
+    }
+}
+
+/// Where the words of a node's columns stand.
+#[derive(Clone, Debug)]
+pub struct RowLayout {
+    /// Per column its first word.
+    pub offsets: Vec<usize>,
+    /// The mask word, if a column can be NULL.
+    pub mask: Option<usize>,
+    /// Words per row.
+    pub width: usize,
+}
+
+/// The layout of rows with these columns.
+pub fn row_layout(columns: &[usize], variables: &[VariableShape]) -> RowLayout {
+    let mut width = 0;
+    let offsets = columns.iter().map(|&v| (width, width += variables[v].words).0).collect();
+    let mask = columns.iter().any(|&v| variables[v].nullable).then_some(width);
+    RowLayout { offsets, mask, width: width + usize::from(mask.is_some()) }
+}
+
+/// The way to cut the key `key` out of rows with the columns `columns`.
+pub fn key_spec(key: &[usize], columns: &[usize], variables: &[VariableShape]) -> KeySpec {
+    let layout = row_layout(columns, variables);
+    let place = |v: usize| columns.iter().position(|&c| c == v).expect("a key variable is a column");
+    let words = key.iter().flat_map(|&v| {
+        let first = layout.offsets[place(v)];
+        first..first + variables[v].words
+    });
+    let nullable = key.iter().any(|&v| variables[v].nullable);
+    let mask = nullable.then(|| (layout.mask.expect("a nullable column"), key.iter().map(|&v| place(v) as u32).collect()));
+    KeySpec { words: words.collect(), mask }
+}
+
+/// Where a head column stands among the columns a tree emits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadColumn {
+    /// The first of its emitted word columns.
+    pub first: usize,
+    /// How many there are.
+    pub words: usize,
+    /// The emitted mask column and the bit in it that says NULL.
+    pub null: Option<(usize, u32)>,
+}
+
+/// One emitted word column: which node's word it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmittedWord {
+    /// The node that provides it.
+    pub node: usize,
+    /// The word within the node's rows.
+    pub word: usize,
+}
+
+/// What a tree emits for its head.
+#[derive(Clone, Debug, Default)]
+pub struct HeadLayout {
+    /// Per head column its place.
+    pub columns: Vec<HeadColumn>,
+    /// The emitted word columns, masks last.
+    pub words: Vec<EmittedWord>,
+}
+
+/// Chooses for every head variable the connex node nearest to the root that holds it.
+pub fn head_layout(shape: &TreeShape, top_down: &[usize]) -> HeadLayout {
+    let mut layout = HeadLayout::default();
+    let mut masked = Vec::new();
+    for &v in &shape.head {
+        let node = *top_down
+            .iter()
+            .find(|&&n| shape.nodes[n].connex && shape.nodes[n].columns.contains(&v))
+            .expect("every head variable occurs in a connex node");
+        let rows = row_layout(&shape.nodes[node].columns, &shape.variables);
+        let place = shape.nodes[node].columns.iter().position(|&c| c == v).expect("found above");
+        let (first, words) = (layout.words.len(), shape.variables[v].words);
+        layout.words.extend((0..words).map(|w| EmittedWord { node, word: rows.offsets[place] + w }));
+        let null = shape.variables[v].nullable.then(|| (node, place as u32));
+        masked.push(null);
+        layout.columns.push(HeadColumn { first, words, null: None });
+    }
+    for (column, null) in layout.columns.iter_mut().zip(masked) {
+        if let Some((node, bit)) = null {
+            let rows = row_layout(&shape.nodes[node].columns, &shape.variables);
+            let mask = EmittedWord { node, word: rows.mask.expect("a nullable column") };
+            let at = layout.words.iter().position(|&w| w == mask).unwrap_or_else(|| {
+                layout.words.push(mask);
+                layout.words.len() - 1
+            });
+            column.null = Some((at, bit));
+        }
+    }
+    layout
+}

@@ -1,0 +1,632 @@
+//! Base tables: all columns of every row, with multiplicities, shared by the views of a session.
+//!
+//! A batch is *staged*: encoded, resolved to rows, netted by row, and judged on the state after it. A staged batch has reserved its new
+//! rows and key entries but changed no multiplicity; it is then either committed or unstaged, which restores the table exactly.
+//! Rows that a commit leaves without multiplicity are freed by `finish`, after the views have decoded their deltas.
+//!
+//! Cost: one probe per row of the batch, one more for tables with a primary key.
+
+use crate::codec::{self, Place, encode, words_of};
+use crate::error::KernelError;
+use crate::hash::fold;
+use crate::interner::Interner;
+use crate::pool::WordPool;
+use crate::retention::{Retention, RetentionLog, Window};
+use crate::rows::{NONE, Rows};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use everview_expr::{DataType, Expr};
+use hashbrown::HashTable;
+
+/// A column of a base table.
+#[derive(Clone, Debug)]
+pub struct BaseColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub data_type: DataType,
+    /// Whether it can be NULL.
+    pub nullable: bool,
+    /// Its first word in a row.
+    pub offset: usize,
+}
+
+impl Staged {
+    /// The changes at the positions that `pick` selects.
+    #[must_use]
+    pub fn select(&self, pick: impl Fn(usize) -> bool) -> Self {
+        let positions: Vec<usize> = (0..self.rows.len()).filter(|&i| pick(i)).collect();
+        Self {
+            rows: positions.iter().map(|&i| self.rows[i]).collect(),
+            weights: positions.iter().map(|&i| self.weights[i]).collect(),
+            sources: positions.iter().map(|&i| self.sources[i]).collect(),
+            log: None,
+        }
+    }
+}
+
+/// What is asked of a table in one commit.
+#[derive(Debug)]
+pub enum Change {
+    /// Rows (columns in the table's order) with the change of multiplicity of each.
+    Rows(Vec<ArrayRef>, Vec<i64>),
+    /// Rows that replace those with the same primary key; of several with one key the last counts.
+    Upsert {
+        /// The rows.
+        columns: Vec<ArrayRef>,
+        /// Whether every key must be there already.
+        must_exist: bool,
+    },
+    /// Primary keys (columns in the key's order) whose rows are deleted.
+    DeleteKeys(Vec<ArrayRef>),
+}
+
+/// A staged batch: the net change of each row concerned.
+#[derive(Debug, Default)]
+pub struct Staged {
+    /// The rows.
+    pub rows: Vec<u32>,
+    /// The change of multiplicity of each.
+    pub weights: Vec<i64>,
+    /// The row of the user's batch each came from.
+    pub sources: Vec<u32>,
+    log: Option<RetentionLog>,
+}
+
+#[derive(Debug, Default)]
+struct KeyIndex {
+    columns: Vec<usize>,
+    words: Vec<usize>,
+    index: HashTable<u32>,
+}
+
+/// A base table.
+#[derive(Debug)]
+pub struct BaseTable {
+    name: String,
+    columns: Vec<BaseColumn>,
+    mask: Option<usize>,
+    width: usize,
+    rows: Rows,
+    key: Option<KeyIndex>,
+    text_words: Vec<usize>,
+    /// Casts that pad CHAR(n) and check VARCHAR(n).
+    fits: Vec<Option<Expr>>,
+    /// Sum of the multiplicities.
+    total: i64,
+    retention: Option<Retention>,
+}
+
+impl BaseTable {
+    /// An empty table; `key` lists the positions of the primary key's columns.
+    pub fn new(
+        name: String,
+        columns: &[(String, DataType, bool)],
+        key: &[usize],
+        window: Option<Window>,
+    ) -> Result<Self, KernelError> {
+        let mut width = 0;
+        let columns: Vec<BaseColumn> = columns
+            .iter()
+            .map(|(name, data_type, nullable)| BaseColumn {
+                name: name.clone(),
+                data_type: *data_type,
+                nullable: *nullable,
+                offset: (width, width += words_of(*data_type)).0,
+            })
+            .collect();
+        if columns.len() > 64 {
+            return Err(KernelError::new("TOO_MANY_COLUMNS", "a table has at most 64 columns"));
+        }
+        let mask = columns.iter().any(|c| c.nullable).then_some(width);
+        let width = width + usize::from(mask.is_some());
+        let words = |&column: &usize| {
+            let first = columns[column].offset;
+            first..first + words_of(columns[column].data_type)
+        };
+        let key_words = key.iter().flat_map(words).collect();
+        let fits = columns.iter().map(fit).collect::<Result<_, _>>()?;
+        Ok(Self {
+            rows: Rows::new(width, 0, 0, true),
+            key: (!key.is_empty()).then(|| KeyIndex { columns: key.to_vec(), words: key_words, index: HashTable::new() }),
+            text_words: columns.iter().filter(|c| codec::is_text(c.data_type)).map(|c| c.offset).collect(),
+            name,
+            mask,
+            width,
+            fits,
+            columns,
+            total: 0,
+            retention: window.map(Retention::new),
+        })
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[BaseColumn] {
+        &self.columns
+    }
+
+    /// The words of a row.
+    #[inline]
+    pub fn row(&self, row: u32) -> &[u64] {
+        self.rows.values(row)
+    }
+
+    /// Words per row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The mask word, if a column can be NULL.
+    pub fn mask(&self) -> Option<usize> {
+        self.mask
+    }
+
+    /// Rows held, counting duplicates.
+    pub fn total(&self) -> i64 {
+        self.total
+    }
+
+    /// Distinct rows held.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether no row is held.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Bytes held, without texts.
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes() + self.key.as_ref().map_or(0, |k| k.index.allocation_size())
+    }
+
+    /// All rows as a staged batch, for views created on a loaded table; those of a window copy by copy in order of expiry.
+    pub fn everything(&self) -> Staged {
+        let rows: Vec<u32> = match &self.retention {
+            Some(retention) => retention.rows().collect(),
+            None => self.rows.ids().filter(|&row| self.rows.weight(row) > 0).collect(),
+        };
+        let copies = |&row: &u32| if self.retention.is_some() { 1 } else { self.rows.weight(row) };
+        let weights = rows.iter().map(copies).collect();
+        let sources = (0..rows.len() as u32).collect();
+        Staged { rows, weights, sources, log: None }
+    }
+
+    /// One column of some rows.
+    pub fn decode(&self, column: usize, rows: &[u32], interner: &Interner, pool: &WordPool) -> ArrayRef {
+        let BaseColumn { data_type, offset, nullable, .. } = self.columns[column];
+        let word = |at: usize| {
+            let mut words = pool.take();
+            words.extend(rows.iter().map(|&row| self.rows.value(row, at)));
+            words
+        };
+        let nulls = self.mask.filter(|_| nullable).map(|mask| {
+            NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| self.rows.value(rows[i], mask) >> column & 1 == 0))
+        });
+        let high = (words_of(data_type) == 2).then(|| word(offset + 1));
+        codec::decode(data_type, word(offset), high, nulls.filter(|n| n.null_count() > 0), interner, pool)
+    }
+
+    /// Encodes, nets and checks a batch. On an error the table is as it was.
+    pub fn stage(&mut self, change: &Change, ignore_missing: bool, interner: &mut Interner) -> Result<Staged, KernelError> {
+        let mut staged = Staged::default();
+        let outcome = match change {
+            Change::Rows(columns, weights) => self.stage_rows(columns, Some(weights), &mut staged, interner),
+            Change::Upsert { columns, must_exist } => self.stage_upsert(columns, *must_exist, &mut staged, interner),
+            Change::DeleteKeys(columns) => self.stage_key_deletes(columns, ignore_missing, &mut staged, interner),
+        };
+        for &row in &staged.rows {
+            self.rows.set_stamp(row, NONE);
+        }
+        let outcome = outcome.and_then(|()| self.check(&mut staged, ignore_missing, interner));
+        if outcome.is_ok() {
+            self.expire(&mut staged);
+        }
+        if let Err(error) = outcome {
+            self.drop_new_rows(&staged);
+            return Err(error);
+        }
+        if let Err(error) = self.stage_keys(&staged, interner) {
+            self.drop_new_rows(&staged);
+            return Err(error);
+        }
+        Ok(staged)
+    }
+
+    fn stage_rows(
+        &mut self,
+        columns: &[ArrayRef],
+        weights: Option<&[i64]>,
+        staged: &mut Staged,
+        interner: &mut Interner,
+    ) -> Result<(), KernelError> {
+        let matrix = self.encode_rows(columns, interner)?;
+        let count = columns.first().map_or(0, Array::len);
+        for i in 0..count {
+            let weight = weights.map_or(1, |w| w[i]);
+            let words = &matrix[i * self.width..(i + 1) * self.width];
+            self.pend(words, weight, i as u32, staged);
+        }
+        Ok(())
+    }
+
+    /// Adds to the pending change of the row with these words.
+    fn pend(&mut self, words: &[u64], weight: i64, source: u32, staged: &mut Staged) {
+        let (row, _) = self.rows.find_or_insert(words);
+        let stamp = self.rows.stamp(row);
+        if stamp == NONE {
+            self.rows.set_stamp(row, staged.rows.len() as u32);
+            staged.rows.push(row);
+            staged.weights.push(weight);
+            staged.sources.push(source);
+        } else {
+            staged.weights[stamp as usize] += weight;
+            if weight < 0 {
+                staged.sources[stamp as usize] = source;
+            }
+        }
+    }
+
+    fn stage_upsert(
+        &mut self,
+        columns: &[ArrayRef],
+        must_exist: bool,
+        staged: &mut Staged,
+        interner: &mut Interner,
+    ) -> Result<(), KernelError> {
+        let matrix = self.encode_rows(columns, interner)?;
+        let Some(key) = &self.key else { return Err(self.needs_key("an upsert")) };
+        let key_words = key.words.clone();
+        let mut seen: HashTable<usize> = HashTable::new();
+        let width = self.width;
+        let row_words = |i: usize| &matrix[i * width..(i + 1) * width];
+        let mut kept = Vec::new();
+        for i in (0..columns.first().map_or(0, Array::len)).rev() {
+            let hash = hash_key(&key_words, row_words(i));
+            let same = |&other: &usize| key_words.iter().all(|&w| row_words(other)[w] == row_words(i)[w]);
+            if seen.find(hash, same).is_none() {
+                seen.insert_unique(hash, i, |&other| hash_key(&key_words, row_words(other)));
+                kept.push(i);
+            }
+        }
+        for &i in kept.iter().rev() {
+            let words = row_words(i);
+            if let Some(old) = self.find_by_key(words) {
+                let old = self.rows.values(old).to_vec();
+                self.pend(&old, -1, i as u32, staged);
+            } else if must_exist {
+                return Err(self.no_such_key(words, i, interner).with_hint("use upsert to insert rows that are not there"));
+            }
+            self.pend(words, 1, i as u32, staged);
+        }
+        Ok(())
+    }
+
+    fn stage_key_deletes(
+        &mut self,
+        columns: &[ArrayRef],
+        ignore_missing: bool,
+        staged: &mut Staged,
+        interner: &mut Interner,
+    ) -> Result<(), KernelError> {
+        let Some(key) = &self.key else { return Err(self.needs_key("a delete by key")) };
+        let count = columns.first().map_or(0, Array::len);
+        let mut matrix = vec![0; count * self.width];
+        for (array, &column) in columns.iter().zip(&key.columns) {
+            self.check_not_null(column, array)?;
+            let array = self.fit(column, array)?;
+            let spec = &self.columns[column];
+            let place = Place { stride: self.width, offset: spec.offset, null: None };
+            encode(&array, spec.data_type, &mut matrix, place, interner);
+        }
+        for i in 0..count {
+            let words = &matrix[i * self.width..(i + 1) * self.width];
+            match self.find_by_key(words) {
+                Some(old) if self.rows.stamp(old) == NONE => {
+                    let old = self.rows.values(old).to_vec();
+                    self.pend(&old, -1, i as u32, staged);
+                }
+                Some(_) => {} // the key is named twice
+                None if ignore_missing => {}
+                None => {
+                    return Err(self
+                        .no_such_key(words, i, interner)
+                        .with_hint("pass on_missing=\"ignore\" to skip deletes of absent rows"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn no_such_key(&self, words: &[u64], row: usize, interner: &Interner) -> KernelError {
+        let columns = self.key.as_ref().map_or(&[][..], |key| &key.columns);
+        let text = self.describe(words, columns, interner);
+        KernelError::in_row("ROW_NOT_FOUND", &self.name, row, format!("there is no row with the key {text}"))
+    }
+
+    fn needs_key(&self, what: &str) -> KernelError {
+        let mut error = KernelError::new("NO_PRIMARY_KEY", format!("{what} needs a primary key and table `{}` has none", self.name));
+        error.table = Some(self.name.clone());
+        error.with_hint("declare PRIMARY KEY (...) in CREATE TABLE, or pass whole rows")
+    }
+
+    fn encode_rows(&self, columns: &[ArrayRef], interner: &mut Interner) -> Result<Vec<u64>, KernelError> {
+        let count = columns.first().map_or(0, Array::len);
+        let mut matrix = vec![0; count * self.width];
+        for (position, array) in columns.iter().enumerate() {
+            let spec = &self.columns[position];
+            self.check_not_null(position, array)?;
+            let array = self.fit(position, array)?;
+            let null = self.mask.filter(|_| spec.nullable).map(|mask| (mask, position as u32));
+            let place = Place { stride: self.width, offset: spec.offset, null };
+            encode(&array, spec.data_type, &mut matrix, place, interner);
+        }
+        Ok(matrix)
+    }
+
+    fn check_not_null(&self, column: usize, array: &ArrayRef) -> Result<(), KernelError> {
+        if self.columns[column].nullable || array.null_count() == 0 {
+            return Ok(());
+        }
+        let row = (0..array.len()).find(|&i| array.is_null(i)).expect("there is a NULL");
+        let name = &self.columns[column].name;
+        Err(KernelError::in_row("NULL_NOT_ALLOWED", &self.name, row, format!("column `{name}` is NOT NULL and got NULL")))
+    }
+
+    fn fit(&self, column: usize, array: &ArrayRef) -> Result<ArrayRef, KernelError> {
+        let Some(cast) = &self.fits[column] else { return Ok(array.clone()) };
+        let field = arrow_schema::Field::new("value", array.data_type().clone(), true);
+        let batch = RecordBatch::try_new(std::sync::Arc::new(arrow_schema::Schema::new(vec![field])), vec![array.clone()])
+            .map_err(|e| KernelError::new("INTERNAL_ERROR", e.to_string()))?;
+        cast.evaluate(&batch).map_err(|error| {
+            let sources: Vec<u32> = (0..array.len() as u32).collect();
+            KernelError::in_expression(error, &self.name, &sources)
+        })
+    }
+
+    /// Judges the multiplicities after the batch; drops what nets to nothing.
+    fn check(&mut self, staged: &mut Staged, ignore_missing: bool, interner: &Interner) -> Result<(), KernelError> {
+        for i in 0..staged.rows.len() {
+            let row = staged.rows[i];
+            let before = self.rows.weight(row);
+            if before + staged.weights[i] >= 0 {
+                continue;
+            }
+            if !ignore_missing {
+                let columns: Vec<usize> = (0..self.columns.len()).collect();
+                let text = self.describe(self.rows.values(row), &columns, interner);
+                let (missing, source) = (-(before + staged.weights[i]), staged.sources[i] as usize);
+                let message = format!("cannot delete {text}: {missing} more than the table holds");
+                return Err(KernelError::in_row("ROW_NOT_FOUND", &self.name, source, message)
+                    .with_hint("pass on_missing=\"ignore\" to skip deletes of absent rows"));
+            }
+            staged.weights[i] = -before;
+        }
+        self.drop_unchanged(staged);
+        Ok(())
+    }
+
+    /// Adds the deletes of what the batch pushes out of the table's window.
+    fn expire(&mut self, staged: &mut Staged) {
+        let Some(retention) = &self.retention else { return };
+        let expired = retention.expired(staged, |row| self.time(row));
+        if expired.is_empty() {
+            return;
+        }
+        let position: std::collections::HashMap<u32, usize> = staged.rows.iter().enumerate().map(|(i, &row)| (row, i)).collect();
+        for (row, count) in expired {
+            if let Some(&at) = position.get(&row) {
+                staged.weights[at] -= count;
+            } else {
+                staged.rows.push(row);
+                staged.weights.push(-count);
+                staged.sources.push(0);
+            }
+        }
+        self.drop_unchanged(staged);
+    }
+
+    /// The time of a row in microseconds, for windows by time.
+    fn time(&self, row: u32) -> Option<i64> {
+        let Window::Time { column, .. } = self.retention.as_ref()?.window() else { return None };
+        let BaseColumn { data_type, offset, nullable, .. } = self.columns[column];
+        if nullable && self.mask.is_some_and(|mask| self.rows.value(row, mask) >> column & 1 == 1) {
+            return None;
+        }
+        let value = self.rows.value(row, offset) as i64;
+        Some(if data_type == DataType::Date { value.saturating_mul(86_400_000_000) } else { value })
+    }
+
+    /// Drops what nets to nothing.
+    fn drop_unchanged(&mut self, staged: &mut Staged) {
+        let mut kept = 0;
+        for i in 0..staged.rows.len() {
+            let row = staged.rows[i];
+            if staged.weights[i] != 0 {
+                (staged.rows[kept], staged.weights[kept], staged.sources[kept]) = (row, staged.weights[i], staged.sources[i]);
+                kept += 1;
+            } else if self.rows.weight(row) == 0 {
+                self.rows.remove(row);
+            }
+        }
+        staged.rows.truncate(kept);
+        staged.weights.truncate(kept);
+        staged.sources.truncate(kept);
+    }
+
+    /// Updates the key index for the rows that leave and come; refuses two rows with one key.
+    fn stage_keys(&mut self, staged: &Staged, interner: &mut Interner) -> Result<(), KernelError> {
+        let Some(mut key) = self.key.take() else { return Ok(()) };
+        let mut refused = None;
+        for (i, &row) in staged.rows.iter().enumerate() {
+            if self.rows.weight(row) + staged.weights[i] == 0 {
+                key.remove(row, &self.rows);
+            }
+        }
+        let mut added = 0;
+        for (i, &row) in staged.rows.iter().enumerate() {
+            let after = self.rows.weight(row) + staged.weights[i];
+            let comes = self.rows.weight(row) == 0;
+            if after > 1 || comes && key.find(self.rows.values(row), &self.rows).is_some() {
+                refused = Some(i);
+                break;
+            }
+            if comes {
+                key.insert(row, &self.rows);
+            }
+            added = i + 1;
+        }
+        let Some(at) = refused else {
+            self.key = Some(key);
+            return Ok(());
+        };
+        for &row in staged.rows[..added].iter().filter(|&&row| self.rows.weight(row) == 0) {
+            key.remove(row, &self.rows);
+        }
+        for (i, &row) in staged.rows.iter().enumerate() {
+            if self.rows.weight(row) > 0 && self.rows.weight(row) + staged.weights[i] == 0 {
+                key.insert(row, &self.rows);
+            }
+        }
+        let text = self.describe(self.rows.values(staged.rows[at]), &key.columns, interner);
+        self.key = Some(key);
+        let message = format!("a row with the primary key {text} is there already");
+        Err(KernelError::in_row("DUPLICATE_KEY", &self.name, staged.sources[at] as usize, message)
+            .with_hint("use upsert to replace rows by key, or delete the old row in the same batch"))
+    }
+
+    /// The row with the primary key found in these words (of a whole row).
+    fn find_by_key(&self, words: &[u64]) -> Option<u32> {
+        self.key.as_ref()?.find(words, &self.rows)
+    }
+
+    fn drop_new_rows(&mut self, staged: &Staged) {
+        for &row in &staged.rows {
+            if self.rows.weight(row) == 0 {
+                self.rows.remove(row);
+            }
+        }
+    }
+
+    /// Takes a staged batch back before it was committed.
+    pub fn unstage(&mut self, staged: &Staged) {
+        if let Some(mut key) = self.key.take() {
+            for &row in staged.rows.iter().filter(|&&row| self.rows.weight(row) == 0) {
+                key.remove(row, &self.rows);
+            }
+            for (i, &row) in staged.rows.iter().enumerate() {
+                if self.rows.weight(row) > 0 && self.rows.weight(row) + staged.weights[i] == 0 {
+                    key.insert(row, &self.rows);
+                }
+            }
+            self.key = Some(key);
+        }
+        self.drop_new_rows(staged);
+    }
+
+    /// Commits a staged batch; `finish` must follow.
+    pub fn commit(&mut self, staged: &mut Staged, interner: &mut Interner) {
+        if let Some(mut retention) = self.retention.take() {
+            let column = retention.window();
+            self.retention = Some(Retention::new(column)); // `time` asks for the window
+            staged.log = Some(retention.commit(staged, |row| self.time(row)));
+            self.retention = Some(retention);
+        }
+        self.add_weights(staged, 1, interner);
+    }
+
+    /// Undoes a commit that `finish` has not sealed; the batch is staged again afterwards.
+    pub fn uncommit(&mut self, staged: &mut Staged, interner: &mut Interner) {
+        if let (Some(retention), Some(log)) = (&mut self.retention, staged.log.take()) {
+            retention.uncommit(log);
+        }
+        self.add_weights(staged, -1, interner);
+    }
+
+    fn add_weights(&mut self, staged: &Staged, sign: i64, interner: &mut Interner) {
+        for (&row, &weight) in staged.rows.iter().zip(&staged.weights) {
+            let before = self.rows.weight(row);
+            let after = before + sign * weight;
+            self.rows.set_weight(row, after);
+            self.total += sign * weight;
+            // texts of rows that leave stay until `finish`: deltas still speak of them
+            let references = if before == 0 && sign > 0 {
+                1
+            } else if after == 0 && sign < 0 {
+                -1
+            } else {
+                continue;
+            };
+            for &word in &self.text_words {
+                interner.refer(self.rows.value(row, word) as u32, references);
+            }
+        }
+    }
+
+    /// Frees the rows that the committed batch left without multiplicity.
+    pub fn finish(&mut self, staged: &Staged, interner: &mut Interner) {
+        for &row in &staged.rows {
+            if self.rows.weight(row) == 0 {
+                for &word in &self.text_words {
+                    interner.refer(self.rows.value(row, word) as u32, -1);
+                }
+                self.rows.remove(row);
+            }
+        }
+    }
+
+    fn describe(&self, words: &[u64], columns: &[usize], interner: &Interner) -> String {
+        let pool = WordPool::default();
+        let parts = columns.iter().map(|&column| {
+            let spec = &self.columns[column];
+            let null = spec.nullable && self.mask.is_some_and(|mask| words[mask] >> column & 1 == 1);
+            let high = (words_of(spec.data_type) == 2).then(|| vec![words[spec.offset + 1]]);
+            let value = if null {
+                "NULL".to_owned()
+            } else {
+                let array = codec::decode(spec.data_type, vec![words[spec.offset]], high, None, interner, &pool);
+                crate::display::value(&array, 0)
+            };
+            format!("{}={value}", spec.name)
+        });
+        format!("({})", parts.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl KeyIndex {
+    fn find(&self, words: &[u64], rows: &Rows) -> Option<u32> {
+        let same = |&row: &u32| self.words.iter().all(|&w| rows.value(row, w) == words[w]);
+        self.index.find(hash_key(&self.words, words), same).copied()
+    }
+
+    fn insert(&mut self, row: u32, rows: &Rows) {
+        let hash = hash_key(&self.words, rows.values(row));
+        self.index.insert_unique(hash, row, |&other| hash_key(&self.words, rows.values(other)));
+    }
+
+    fn remove(&mut self, row: u32, rows: &Rows) {
+        let hash = hash_key(&self.words, rows.values(row));
+        if let Ok(found) = self.index.find_entry(hash, |&other| other == row) {
+            found.remove();
+        }
+    }
+}
+
+fn hash_key(key: &[usize], words: &[u64]) -> u64 {
+    key.iter().fold(0x243F_6A88_85A3_08D3, |hash, &word| fold(hash, words[word]))
+}
+
+fn fit(column: &BaseColumn) -> Result<Option<Expr>, KernelError> {
+    if !matches!(column.data_type, DataType::Char(_) | DataType::VarChar(_)) {
+        return Ok(None);
+    }
+    let target = column.data_type;
+    let json = format!(r#"{{"op":"cast","args":[{{"op":"column","index":0,"type":"string"}}],"type":"{target}"}}"#);
+    serde_json::from_str(&json).map(Some).map_err(|e| KernelError::new("INTERNAL_ERROR", e.to_string()))
+}

@@ -1,0 +1,509 @@
+//! The semi-join tree: relations, hubs and projections, and the change of one batch.
+//!
+//! Nodes and hubs alternate from hub 0 down. The tree adds one node of its own above hub 0: the *top*, a projection with no
+//! columns and one row, so that every hub has a parent and "the result is not empty" is "the top row is alive".
+//!
+//! A batch is applied atom by atom. For one atom: rows change, every hub entry touched is settled once, and only entries whose
+//! support or value differs afterwards reach the rows above (`settle`). At the lowest connex node on the way, the rows whose
+//! annotation changes are the witnesses of the delta (`enumerate`). Rows of the batch carry the marks NEW and DOOMED from the
+//! start to the end of the batch, so that results that would be added by one atom and removed by another are never emitted.
+//!
+//! Cost: one probe per edge for an inserted or deleted row, then pointer chasing. Support edges: O(lambda_T) amortised per
+//! change (Change Propagation Without Joins, Theorem 6.6). Value edges: a changed value visits the live parents of its entry if
+//! deltas are wanted, none otherwise; below the connex part it visits all of them.
+
+use crate::annotation;
+use crate::counters::Counters;
+use crate::enumerate::{Program, Sink};
+use crate::hub::Hub;
+use crate::rows::{ALIVE, DOOMED, LINKED, LIVE, NEW, NONE, Rows};
+use crate::shape::{HeadLayout, HubShape, KeySpec, NodeShape, TreeShape, head_layout, key_spec, row_layout};
+
+/// The net changes of one atom: rows as words, row after row, with the change of multiplicity and of each factor.
+#[derive(Clone, Debug, Default)]
+pub struct AtomChanges {
+    /// The words of the rows, one row after another.
+    pub words: Vec<u64>,
+    /// The change of multiplicity of each row.
+    pub weights: Vec<i64>,
+    /// The change of each factor of each row, one row after another.
+    pub factors: Vec<i128>,
+}
+
+impl AtomChanges {
+    /// The changes that undo these.
+    pub fn inverse(&self) -> Self {
+        Self {
+            words: self.words.clone(),
+            weights: self.weights.iter().map(|w| -w).collect(),
+            factors: self.factors.iter().map(|f| f.wrapping_neg()).collect(),
+        }
+    }
+}
+
+/// A node with its rows and what it needs to know of its surroundings.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) rows: Rows,
+    pub(crate) connex: bool,
+    /// The hub above and the side of it this node is; the top has none.
+    pub(crate) up: Option<(usize, usize)>,
+    pub(crate) downs: Vec<usize>,
+    pub(crate) up_key: KeySpec,
+    pub(crate) down_keys: Vec<KeySpec>,
+    pub(crate) factors: Vec<Option<usize>>,
+    pub(crate) is_relation: bool,
+    /// The variables, in the order of the row's words.
+    pub(crate) columns: Vec<usize>,
+    /// Whether the row ends in a mask word.
+    pub(crate) masked: bool,
+    /// Rows with a multiplicity above one.
+    pub(crate) repeated: usize,
+}
+
+/// What a hub knows of its surroundings.
+#[derive(Debug)]
+pub(crate) struct Edge {
+    pub(crate) hub: Hub,
+    pub(crate) parent: usize,
+    /// The place of this hub among the parent's hubs below.
+    pub(crate) place: usize,
+    pub(crate) children: Vec<usize>,
+    /// The parent is a projection that has one row per entry of this hub.
+    pub(crate) is_guard: bool,
+    /// Sides in the connex part.
+    pub(crate) connex_sides: Vec<usize>,
+    /// The key variables.
+    pub(crate) key: Vec<usize>,
+    /// Whether the key ends in a mask word.
+    pub(crate) masked: bool,
+}
+
+/// A pending change of one row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub(crate) row: u32,
+    pub(crate) weight: i64,
+}
+
+/// Whether a batch could be applied within range, and whether its delta may hold a row more than once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// A ring value left the range of 128 bits; the caller must apply the inverse.
+    pub overflow: bool,
+    /// The emitted rows must be added up by row before they are a net delta.
+    pub consolidate: bool,
+}
+
+/// A maintained semi-join tree.
+#[derive(Debug)]
+pub struct Tree {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) edges: Vec<Edge>,
+    pub(crate) top: usize,
+    /// Per atom its node.
+    atom_nodes: Vec<usize>,
+    /// The atoms from the leaves up: inserted rows then find their support in place.
+    order: Vec<usize>,
+    pub(crate) components: usize,
+    pub(crate) set: bool,
+    /// All relations are connex: results are combinations of rows.
+    full: bool,
+    pub(crate) head: HeadLayout,
+    pub(crate) programs: Vec<Option<Program>>,
+    /// Whether live marks are up to date.
+    marked: bool,
+    pub(crate) overflow: bool,
+    pub(crate) counters: Counters,
+    pub(crate) scratch: crate::settle::Scratch,
+    pending: Vec<Vec<Pending>>,
+    pending_factors: Vec<Vec<i128>>,
+    key: Vec<u64>,
+}
+
+impl Tree {
+    /// An empty tree.
+    pub fn new(shape: &TreeShape) -> Self {
+        let components = shape.components + 1;
+        let mut node_shapes = shape.nodes.clone();
+        let mut hub_shapes = shape.hubs.clone();
+        let top = node_shapes.len();
+        node_shapes.push(NodeShape {
+            atom: None,
+            columns: Vec::new(),
+            connex: true,
+            up: usize::MAX,
+            downs: vec![0],
+            factors: vec![None; shape.components],
+        });
+        hub_shapes[0].parent = Some(top);
+        let edges: Vec<Edge> = hub_shapes.iter().enumerate().map(|(h, hub)| edge(h, hub, &node_shapes, shape)).collect();
+        let nodes: Vec<Node> =
+            node_shapes.iter().enumerate().map(|(n, node)| build_node(n, node, &hub_shapes, shape)).collect();
+        let mut atom_nodes: Vec<(usize, usize)> =
+            node_shapes.iter().enumerate().filter_map(|(n, node)| Some((node.atom?, n))).collect();
+        atom_nodes.sort_unstable();
+        let atom_nodes: Vec<usize> = atom_nodes.into_iter().map(|(_, n)| n).collect();
+        let from_top = top_down(&nodes, &edges, top);
+        let head = head_layout(shape, &from_top);
+        let depth_first = |n: &usize| from_top.iter().rev().position(|m| m == n);
+        let mut order: Vec<usize> = (0..atom_nodes.len()).collect();
+        order.sort_by_key(|&atom| depth_first(&atom_nodes[atom]));
+        let mut tree = Self {
+            full: nodes.iter().all(|n| n.connex),
+            pending: vec![Vec::new(); atom_nodes.len()],
+            pending_factors: vec![Vec::new(); atom_nodes.len()],
+            nodes,
+            edges,
+            top,
+            atom_nodes,
+            order,
+            components,
+            set: shape.set,
+            head,
+            programs: Vec::new(),
+            marked: true,
+            overflow: false,
+            counters: Counters::default(),
+            scratch: crate::settle::Scratch::default(),
+            key: Vec::new(),
+        };
+        tree.programs = (0..tree.nodes.len()).map(|n| Program::build(&tree, n)).collect();
+        let (entry, _) = tree.edges[0].hub.find_or_insert(&[]);
+        tree.create_projection_row(0, entry);
+        tree
+    }
+
+    /// The work done since the tree was built.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Where the head columns stand among the emitted word columns.
+    pub fn head(&self) -> &HeadLayout {
+        &self.head
+    }
+
+    /// Annotation components beyond the multiplicity.
+    pub fn extra_components(&self) -> usize {
+        self.components - 1
+    }
+
+    /// Words per row of an atom's node.
+    pub fn atom_width(&self, atom: usize) -> usize {
+        self.nodes[self.atom_nodes[atom]].rows.width()
+    }
+
+    /// Rows and bytes of each node with the hub above it, top last.
+    pub fn node_sizes(&self) -> Vec<(usize, usize)> {
+        let mut sizes: Vec<(usize, usize)> = self.nodes.iter().map(|n| (n.rows.len(), n.rows.bytes())).collect();
+        for node in 0..sizes.len() {
+            sizes[node].1 += self.nodes[node].downs.iter().map(|&h| self.edges[h].hub.bytes()).sum::<usize>();
+        }
+        sizes
+    }
+
+    /// Rows held in nodes and entries held in hubs, without the top and its hub: zero after everything was deleted.
+    pub fn held(&self) -> usize {
+        let rows: usize = self.nodes.iter().map(|n| n.rows.len()).sum();
+        let entries: usize = self.edges.iter().map(|e| e.hub.len()).sum();
+        rows + entries - 2
+    }
+
+    /// Applies a batch: one set of changes per atom. With a sink, emits the delta of the batch into it.
+    ///
+    /// Every row's multiplicity must stay at least 0; the caller has checked this on the base tables.
+    pub fn apply(&mut self, changes: &[AtomChanges], sink: Option<&mut Sink>) -> Applied {
+        self.overflow = false;
+        let mut repeated = self.nodes.iter().any(|n| n.repeated > 0);
+        for (atom, change) in changes.iter().enumerate() {
+            repeated |= self.resolve(atom, change);
+        }
+        let consolidate = !self.full || !self.set && (self.components > 1 || repeated);
+        let mut sink = sink;
+        if let Some(sink) = sink.as_deref_mut() {
+            sink.set_unit(self.set || !consolidate);
+        }
+        if sink.is_some() {
+            self.ensure_marked();
+        } else {
+            self.marked = false;
+        }
+        for at in 0..self.order.len() {
+            let atom = self.order[at];
+            let pending = std::mem::take(&mut self.pending[atom]);
+            let factors = std::mem::take(&mut self.pending_factors[atom]);
+            if !pending.is_empty() {
+                self.step(self.atom_nodes[atom], &pending, &factors, sink.as_deref_mut(), !consolidate);
+            }
+            self.pending[atom] = pending;
+            self.pending_factors[atom] = factors;
+        }
+        for atom in 0..self.atom_nodes.len() {
+            let rows = &mut self.nodes[self.atom_nodes[atom]].rows;
+            for pending in self.pending[atom].drain(..) {
+                rows.clear(pending.row, NEW | DOOMED);
+            }
+            self.pending_factors[atom].clear();
+        }
+        Applied { overflow: self.overflow, consolidate }
+    }
+
+    /// Finds or makes the rows an atom's changes speak of, adds the changes up by row, and marks the rows.
+    /// Returns whether a row has multiplicity above one before or after.
+    fn resolve(&mut self, atom: usize, changes: &AtomChanges) -> bool {
+        let node = &mut self.nodes[self.atom_nodes[atom]];
+        let (width, stored) = (node.rows.width(), node.factors.iter().flatten().count());
+        let (pending, pending_factors) = (&mut self.pending[atom], &mut self.pending_factors[atom]);
+        self.counters.probes += changes.weights.len() as u64;
+        for (i, &weight) in changes.weights.iter().enumerate() {
+            let (row, _) = node.rows.find_or_insert(&changes.words[i * width..(i + 1) * width]);
+            let stamp = node.rows.stamp(row);
+            let factors = &changes.factors[i * stored..(i + 1) * stored];
+            if stamp == NONE {
+                node.rows.set_stamp(row, pending.len() as u32);
+                pending.push(Pending { row, weight });
+                pending_factors.extend_from_slice(factors);
+            } else {
+                pending[stamp as usize].weight += weight;
+                let start = stamp as usize * stored;
+                for (sum, &change) in pending_factors[start..start + stored].iter_mut().zip(factors) {
+                    let (total, over) = sum.overflowing_add(change);
+                    *sum = total;
+                    self.overflow |= over;
+                }
+            }
+        }
+        let mut repeated = false;
+        let mut kept = 0;
+        for i in 0..pending.len() {
+            let Pending { row, weight } = pending[i];
+            node.rows.set_stamp(row, NONE);
+            let before = node.rows.weight(row);
+            let factors = i * stored..(i + 1) * stored;
+            debug_assert!(before + weight >= 0, "the base table has checked the multiplicities");
+            if weight == 0 && pending_factors[factors.clone()].iter().all(|&f| f == 0) {
+                if before == 0 {
+                    node.rows.remove(row);
+                }
+                continue;
+            }
+            if before == 0 {
+                node.rows.set(row, NEW);
+            } else if before + weight == 0 {
+                node.rows.set(row, DOOMED);
+            }
+            repeated |= before > 1 || before + weight > 1;
+            pending[kept] = pending[i];
+            pending_factors.copy_within(factors, kept * stored);
+            kept += 1;
+        }
+        pending.truncate(kept);
+        pending_factors.truncate(kept * stored);
+        repeated
+    }
+
+    /// Links a new row to its entries above and below.
+    pub(crate) fn link_row(&mut self, node: usize, row: u32) {
+        let mut key = std::mem::take(&mut self.key);
+        for place in 0..self.nodes[node].downs.len() {
+            let from = &self.nodes[node];
+            from.down_keys[place].cut(from.rows.values(row), &mut key);
+            let entry = self.entry(from.downs[place], &key);
+            self.attach_below(node, row, place, entry);
+        }
+        let from = &self.nodes[node];
+        if let Some((hub, _)) = from.up {
+            from.up_key.cut(from.rows.values(row), &mut key);
+            let entry = self.entry(hub, &key);
+            self.nodes[node].rows.set_up(row, entry);
+            self.edges[hub].hub.add_child(entry);
+        }
+        self.nodes[node].rows.set(row, LINKED);
+        self.key = key;
+    }
+
+    fn attach_below(&mut self, node: usize, row: u32, place: usize, entry: u32) {
+        let edge = &mut self.edges[self.nodes[node].downs[place]];
+        let rows = &mut self.nodes[node].rows;
+        rows.set_down(row, place, entry);
+        let list = rows.link_parent(row, place, edge.hub.parent_list(entry), false);
+        edge.hub.set_parent_list(entry, list);
+        edge.hub.count_parent(entry, 1);
+        if !edge.hub.complete(entry) {
+            rows.lose_support(row);
+        }
+    }
+
+    /// The entry of a key, made if need be; a guard hub's new entry gets its projection row.
+    fn entry(&mut self, hub: usize, key: &[u64]) -> u32 {
+        self.counters.probes += 1;
+        let (entry, is_new) = self.edges[hub].hub.find_or_insert(key);
+        if is_new && self.edges[hub].is_guard {
+            self.create_projection_row(hub, entry);
+        }
+        entry
+    }
+
+    fn create_projection_row(&mut self, hub: usize, entry: u32) {
+        let node = self.edges[hub].parent;
+        let values = self.edges[hub].hub.key(entry).to_vec();
+        let row = self.nodes[node].rows.insert_unindexed(&values);
+        self.nodes[node].rows.set_weight(row, 1);
+        let saved = std::mem::take(&mut self.key);
+        let mut key = Vec::new();
+        self.attach_below(node, row, 0, entry);
+        for place in 1..self.nodes[node].downs.len() {
+            let from = &self.nodes[node];
+            from.down_keys[place].cut(&values, &mut key);
+            let below = self.entry(from.downs[place], &key);
+            self.attach_below(node, row, place, below);
+        }
+        let from = &self.nodes[node];
+        if let Some((above, _)) = from.up {
+            from.up_key.cut(&values, &mut key);
+            let up = self.entry(above, &key);
+            self.nodes[node].rows.set_up(row, up);
+            self.edges[above].hub.add_child(up);
+        }
+        self.nodes[node].rows.set(row, LINKED);
+        self.key = saved;
+    }
+
+    /// Takes a dead row out of the tree and frees what nothing refers to any more.
+    pub(crate) fn free_row(&mut self, node: usize, row: u32) {
+        debug_assert!(!self.nodes[node].rows.has_any(row, ALIVE | LIVE));
+        for place in 0..self.nodes[node].downs.len() {
+            let hub = self.nodes[node].downs[place];
+            let entry = self.nodes[node].rows.down(row, place);
+            let edge = &mut self.edges[hub];
+            let list = self.nodes[node].rows.unlink_parent(row, place, edge.hub.parent_list(entry));
+            edge.hub.set_parent_list(entry, list);
+            edge.hub.count_parent(entry, -1);
+            if edge.hub.parents(entry) == 0 && edge.hub.children(entry) == 0 {
+                edge.hub.remove(entry);
+            }
+        }
+        let up = self.nodes[node].up.map(|(hub, _)| (hub, self.nodes[node].rows.up(row)));
+        self.nodes[node].rows.remove(row);
+        let Some((hub, entry)) = up else { return };
+        let edge = &mut self.edges[hub];
+        if edge.hub.drop_child(entry) > 0 || edge.parent == self.top {
+            return;
+        }
+        if edge.is_guard {
+            let (projection, parent) = (edge.hub.parent_list(entry).0, edge.parent);
+            self.free_row(parent, projection);
+        } else if edge.hub.parents(entry) == 0 {
+            edge.hub.remove(entry);
+        }
+    }
+
+    /// The row's own annotation: its multiplicity and factors.
+    #[inline]
+    pub(crate) fn own(&self, node: usize, row: u32, into: &mut [i128]) {
+        let node = &self.nodes[node];
+        let weight = i128::from(node.rows.weight(row));
+        into[0] = weight;
+        if into.len() > 1 {
+            let stored = node.rows.factors(row);
+            for (value, factor) in into[1..].iter_mut().zip(&node.factors) {
+                *value = factor.map_or(weight, |place| stored[place]);
+            }
+        }
+    }
+
+    /// Multiplies `into` by the values a row's hubs below pass to it; returns whether a product overflowed.
+    #[inline]
+    pub(crate) fn times_below(&self, node: usize, row: u32, skip: Option<usize>, into: &mut [i128]) -> bool {
+        let mut overflow = false;
+        let node = &self.nodes[node];
+        for (place, &hub) in node.downs.iter().enumerate() {
+            let hub = &self.edges[hub].hub;
+            if hub.has_values() && skip != Some(place) {
+                for sums in hub.all_sums(node.rows.down(row, place)).chunks_exact(into.len()) {
+                    overflow |= annotation::multiply(into, sums);
+                }
+            }
+        }
+        overflow
+    }
+
+    /// Recomputes all live marks after a time without deltas: one pass over the connex part.
+    fn mark_all(&mut self) {
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].connex && node != self.top {
+                for row in self.nodes[node].rows.ids().collect::<Vec<_>>() {
+                    self.nodes[node].rows.clear(row, LIVE);
+                }
+            }
+        }
+        self.nodes[self.top].rows.clear(0, LIVE);
+        for edge in &mut self.edges {
+            edge.hub.forget_live_parents();
+        }
+        self.marked = true;
+        self.enliven(self.top, 0);
+    }
+
+    /// Brings live marks up to date.
+    pub(crate) fn ensure_marked(&mut self) {
+        if !self.marked {
+            self.mark_all();
+        }
+    }
+
+    /// Whether live marks are kept at present.
+    pub(crate) fn marks_live(&self) -> bool {
+        self.marked
+    }
+}
+
+fn edge(h: usize, hub: &HubShape, nodes: &[NodeShape], shape: &TreeShape) -> Edge {
+    let parent = hub.parent.expect("every hub has a parent once the top is there");
+    let place = nodes[parent].downs.iter().position(|&d| d == h).expect("the parent lists the hub");
+    let values: Vec<bool> = hub.children.iter().map(|&c| !shape.set && !nodes[c].connex).collect();
+    let layout = row_layout(&hub.key, &shape.variables);
+    Edge {
+        masked: layout.mask.is_some(),
+        hub: Hub::new(layout.width, &values, shape.components + 1),
+        parent,
+        place,
+        children: hub.children.clone(),
+        is_guard: nodes[parent].atom.is_none() && place == 0,
+        key: hub.key.clone(),
+        connex_sides: (0..hub.children.len()).filter(|&s| nodes[hub.children[s]].connex).collect(),
+    }
+}
+
+fn build_node(n: usize, node: &NodeShape, hubs: &[HubShape], shape: &TreeShape) -> Node {
+    let spec = |hub: usize| key_spec(&hubs[hub].key, &node.columns, &shape.variables);
+    let up = (node.up != usize::MAX)
+        .then(|| (node.up, hubs[node.up].children.iter().position(|&c| c == n).expect("the hub lists its child")));
+    let stored = node.factors.iter().flatten().count();
+    let layout = row_layout(&node.columns, &shape.variables);
+    Node {
+        masked: layout.mask.is_some(),
+        rows: Rows::new(layout.width, stored, node.downs.len(), node.atom.is_some()),
+        connex: node.connex,
+        up,
+        downs: node.downs.clone(),
+        up_key: up.map_or_else(KeySpec::default, |(hub, _)| spec(hub)),
+        down_keys: node.downs.iter().map(|&h| spec(h)).collect(),
+        factors: node.factors.clone(),
+        is_relation: node.atom.is_some(),
+        columns: node.columns.clone(),
+        repeated: 0,
+    }
+}
+
+fn top_down(nodes: &[Node], edges: &[Edge], top: usize) -> Vec<usize> {
+    let mut order = vec![top];
+    let mut at = 0;
+    while at < order.len() {
+        order.extend(nodes[order[at]].downs.iter().flat_map(|&h| edges[h].children.iter().copied()));
+        at += 1;
+    }
+    order.remove(0);
+    order
+}

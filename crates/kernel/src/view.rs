@@ -1,0 +1,471 @@
+//! A maintained view: a core and the operators above it.
+//!
+//! `apply` runs a batch through the stages. Every stage updates its state before it can refuse, and the view remembers how many stages did,
+//! so that `undo` takes back exactly those. Full results are read chunk by chunk through a cursor: from the last stage that holds its rows,
+//! or else from the tree, through the stages above it.
+
+use crate::aggregate::{Flow, GroupAggregate, decode_head};
+use crate::codec::{Place, encode, words_of};
+use crate::consolidate::{RowCodec, consolidate};
+use crate::counters::Counters;
+use crate::distinct::{Distinct, take};
+use crate::enumerate::{LookupWalk, Sink, Walk};
+use crate::error::KernelError;
+use crate::interner::Interner;
+use crate::plan::{self, Core, Plan, Stage};
+use crate::pool::WordPool;
+use crate::scan::{AtomScan, internal};
+use crate::table::BaseTable;
+use crate::tree::{AtomChanges, Tree};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema, SchemaRef};
+use everview_expr::{DataType, Expr};
+use std::sync::Arc;
+
+#[derive(Debug)]
+enum Operator {
+    Aggregate(Box<GroupAggregate>),
+    Map(Vec<Expr>),
+    Filter(Expr),
+    Distinct(Distinct),
+}
+
+#[derive(Debug)]
+struct StageState {
+    operator: Operator,
+    /// The schema of the stage's input, for expressions.
+    input: SchemaRef,
+}
+
+/// What the stages need of the session.
+pub struct Context<'a> {
+    /// The session's texts.
+    pub interner: &'a mut Interner,
+    /// The session's buffers.
+    pub pool: &'a WordPool,
+}
+
+/// A maintained view.
+#[derive(Debug)]
+pub struct View {
+    name: String,
+    core: Core,
+    tree: Tree,
+    scans: Vec<AtomScan>,
+    head_types: Vec<DataType>,
+    head_schema: SchemaRef,
+    stages: Vec<StageState>,
+    output: SchemaRef,
+    codec: RowCodec,
+    /// Equal rows of the core's delta may come apart or together above it, so that deltas are netted at the end.
+    nets_at_end: bool,
+    /// Stages whose state the last batch changed.
+    progress: usize,
+}
+
+/// Where the reading of a full result stands.
+#[derive(Debug)]
+pub enum Cursor {
+    /// In the tree.
+    Tree(Box<(Walk, Sink)>),
+    /// In the tree, through given rows.
+    Lookup(Box<(LookupWalk, Sink)>),
+    /// Before one group of an aggregate.
+    Group(u32),
+    /// In the rows held by a stage.
+    Held {
+        /// The stage.
+        stage: usize,
+        /// The next row.
+        next: u32,
+    },
+    /// Before the one row of a global aggregate over nothing.
+    EmptyGroup,
+    /// At the end.
+    Done,
+}
+
+impl View {
+    /// Compiles a plan; `find` gives the position of a table by name.
+    pub fn new(plan: Plan, tables: &[Option<BaseTable>], find: impl Fn(&str) -> Option<usize>) -> Result<Self, KernelError> {
+        let invalid = |message: &str| KernelError::new("INVALID_PLAN", message.to_owned());
+        if plan.version != plan::VERSION {
+            return Err(invalid("the plan is of another version than this kernel"));
+        }
+        let mut stages = plan.stages.into_iter();
+        let Some(Stage::Core(core)) = stages.next() else { return Err(invalid("the first stage must be a core")) };
+        let tree = Tree::new(&core.shape());
+        let mut scans = Vec::new();
+        for atom in &core.atoms {
+            let table = find(&atom.table).ok_or_else(|| invalid("an atom reads an unknown table"))?;
+            scans.push(AtomScan::new(&core, atom, table, tables[table].as_ref().expect("found tables exist")));
+        }
+        let head_types: Vec<DataType> = core.head.iter().map(|&v| core.variables[v].data_type).collect();
+        let head_schema = schema_of(&head_types);
+        let mut types = head_types.clone();
+        let mut compiled = Vec::new();
+        let mut nets_at_end = false;
+        for (at, stage) in stages.enumerate() {
+            let input = schema_of(&types);
+            let (from, operator, output) = match stage {
+                Stage::Core(_) => return Err(invalid("this kernel runs one core per view")),
+                Stage::Aggregate(aggregate) => {
+                    if at > 0 {
+                        return Err(invalid("an aggregate stands directly above its core"));
+                    }
+                    nets_at_end = true;
+                    let keys = aggregate.keys.iter().map(|&k| types[k]);
+                    let output = keys.chain(aggregate.aggregates.iter().map(|a| a.data_type)).collect();
+                    (aggregate.input, Operator::Aggregate(Box::new(GroupAggregate::new(&aggregate, &core, &tree))), output)
+                }
+                Stage::Map { input, columns } => {
+                    let kept = |i: usize| columns.iter().any(|c| c.expression.as_column() == Some(i));
+                    nets_at_end |= !(0..types.len()).all(kept);
+                    let output = columns.iter().map(|c| c.expression.data_type()).collect();
+                    (input, Operator::Map(columns.into_iter().map(|c| c.expression).collect()), output)
+                }
+                Stage::Filter { input, predicate } => (input, Operator::Filter(predicate), types.clone()),
+                Stage::Distinct { input } => {
+                    nets_at_end = false;
+                    (input, Operator::Distinct(Distinct::new(&types)), types.clone())
+                }
+            };
+            if from != at {
+                return Err(invalid("this kernel runs chains of stages"));
+            }
+            types = output;
+            compiled.push(StageState { operator, input });
+        }
+        let fields: Vec<Field> = plan.output.iter().map(|c| Field::new(c.name.clone(), c.data_type.arrow(), c.nullable)).collect();
+        Ok(Self {
+            name: plan.view,
+            tree,
+            scans,
+            head_types,
+            head_schema,
+            stages: compiled,
+            output: Arc::new(Schema::new(fields)),
+            codec: RowCodec::new(&types),
+            nets_at_end,
+            progress: 0,
+            core,
+        })
+    }
+
+    /// The view's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The schema of the result.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.output
+    }
+
+    /// The scans of the atoms, in order.
+    pub fn scans(&self) -> &[AtomScan] {
+        &self.scans
+    }
+
+    /// The work done by the tree.
+    pub fn counters(&self) -> &Counters {
+        self.tree.counters()
+    }
+
+    /// The tree, for tests and metrics.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Rows and bytes held by each operator above the core.
+    pub fn operator_sizes(&self) -> Vec<(&'static str, usize, usize)> {
+        let size = |stage: &StageState| match &stage.operator {
+            Operator::Aggregate(a) => ("aggregate", a.size().0, a.size().1),
+            Operator::Distinct(d) => ("distinct", d.size().0, d.size().1),
+            Operator::Map(_) => ("map", 0, 0),
+            Operator::Filter(_) => ("filter", 0, 0),
+        };
+        self.stages.iter().map(size).collect()
+    }
+
+    /// Whether a table feeds this view.
+    pub fn reads(&self, table: usize) -> bool {
+        self.scans.iter().any(|scan| scan.table == table)
+    }
+
+    fn has_state(&self) -> bool {
+        self.stages.iter().any(|stage| match &stage.operator {
+            Operator::Aggregate(a) => a.has_state(),
+            Operator::Distinct(_) => true,
+            Operator::Map(_) | Operator::Filter(_) => false,
+        })
+    }
+
+    /// Applies a batch. With `deltas`, returns the net change of the result. On an error, `undo` must follow.
+    pub fn apply(&mut self, changes: &[AtomChanges], deltas: bool, context: &mut Context) -> Result<Flow, KernelError> {
+        self.run(changes, deltas, self.stages.len(), context)
+    }
+
+    /// Takes back the batch that `apply` was last given.
+    pub fn undo(&mut self, changes: &[AtomChanges], deltas: bool, context: &mut Context) {
+        let inverse: Vec<AtomChanges> = changes.iter().map(AtomChanges::inverse).collect();
+        // whatever this refuses has been refused before, after the state below it was changed
+        let _ = self.run(&inverse, deltas, self.progress, context);
+    }
+
+    fn run(&mut self, changes: &[AtomChanges], deltas: bool, upto: usize, context: &mut Context) -> Result<Flow, KernelError> {
+        self.progress = 0;
+        for (scan, change) in self.scans.iter().zip(changes) {
+            refer_texts(scan, change, context.interner);
+        }
+        if !deltas && !self.has_state() {
+            let applied = self.tree.apply(changes, None);
+            return if applied.overflow { Err(overflow()) } else { Ok(Flow::default()) };
+        }
+        let mut sink = self.new_sink(context.pool);
+        let applied = self.tree.apply(changes, Some(&mut sink));
+        if applied.overflow {
+            return Err(overflow());
+        }
+        let mut flow = None;
+        let groups_next = matches!(self.stages.first(), Some(StageState { operator: Operator::Aggregate(_), .. }));
+        if applied.consolidate && !groups_next && !self.nets_at_end {
+            consolidate(&mut sink);
+        }
+        for at in 0..upto.min(self.stages.len()) {
+            self.progress = at + 1;
+            let next = if groups_next && at == 0 {
+                self.aggregate(&mut sink, context)?
+            } else {
+                let input = match flow.take() {
+                    Some(flow) => flow,
+                    None => self.decode(&mut sink, context),
+                };
+                self.pass(at, input, context)?
+            };
+            flow = Some(next);
+        }
+        let mut flow = match flow {
+            Some(flow) => flow,
+            None => self.decode(&mut sink, context),
+        };
+        recycle(&mut sink, context.pool);
+        if upto == self.stages.len() && self.nets_at_end && !flow.weights.is_empty() {
+            let (firsts, weights) = self.codec.net(&flow.columns, &flow.weights, context.interner);
+            if firsts.len() < flow.weights.len() {
+                flow.columns = take(&flow.columns, &firsts)?;
+            }
+            flow.weights = weights;
+        }
+        Ok(flow)
+    }
+
+    fn new_sink(&self, pool: &WordPool) -> Sink {
+        let mut sink = Sink::new(&self.tree);
+        sink.columns.iter_mut().for_each(|column| *column = pool.take());
+        sink.multiplicities = bytemuck::allocation::cast_vec(pool.take());
+        sink
+    }
+
+    fn aggregate(&mut self, sink: &mut Sink, context: &mut Context) -> Result<Flow, KernelError> {
+        let Operator::Aggregate(aggregate) = &mut self.stages[0].operator else { unreachable!("checked by the caller") };
+        let mut batch = None;
+        if aggregate.needs_input() {
+            let mut words = sink.columns.clone();
+            let columns = decode_head(self.tree.head(), &self.head_types, &mut words, sink.len(), context.interner, context.pool);
+            batch = Some(record_batch(&self.head_schema, columns, sink.len())?);
+        }
+        aggregate.apply(&mut self.tree, sink, batch.as_ref(), context.interner, context.pool)
+    }
+
+    /// The core's rows as Arrow columns.
+    fn decode(&self, sink: &mut Sink, context: &mut Context) -> Flow {
+        let count = sink.len();
+        let columns = decode_head(self.tree.head(), &self.head_types, &mut sink.columns, count, context.interner, context.pool);
+        Flow { columns, weights: std::mem::take(&mut sink.multiplicities) }
+    }
+
+    /// Runs rows through one stage above an aggregate or a core.
+    fn pass(&mut self, at: usize, flow: Flow, context: &mut Context) -> Result<Flow, KernelError> {
+        let stage = &mut self.stages[at];
+        match &mut stage.operator {
+            Operator::Aggregate(_) => unreachable!("an aggregate stands directly above its core"),
+            Operator::Map(expressions) => map(expressions, &stage.input, flow),
+            Operator::Filter(predicate) => filter(predicate, &stage.input, flow),
+            Operator::Distinct(distinct) => distinct.apply(&flow, context.interner),
+        }
+    }
+
+    /// Starts the reading of the full result.
+    pub fn open(&self) -> Cursor {
+        for (at, stage) in self.stages.iter().enumerate().rev() {
+            let holds = match &stage.operator {
+                Operator::Aggregate(a) => a.has_state(),
+                Operator::Distinct(_) => true,
+                Operator::Map(_) | Operator::Filter(_) => false,
+            };
+            if holds {
+                return Cursor::Held { stage: at, next: 0 };
+            }
+        }
+        if let Some(Operator::Aggregate(aggregate)) = self.stages.first().map(|s| &s.operator) {
+            if aggregate.is_global() && self.tree.count(true) == Some(0) {
+                return Cursor::EmptyGroup;
+            }
+        }
+        Cursor::Tree(Box::new(self.tree.results()))
+    }
+
+    /// Starts the reading of the results in which these head columns have these values (arrays of one value each).
+    ///
+    /// Of a view that holds groups the columns must be all of its keys; otherwise a set that the tree has an index for.
+    pub fn lookup(&mut self, columns: &[usize], values: &[ArrayRef], interner: &mut Interner) -> Result<Cursor, KernelError> {
+        let no_index = || KernelError::new("NO_INDEX", "the view has no index on these columns");
+        let mut encoded = Vec::new();
+        for (&column, value) in columns.iter().zip(values) {
+            let data_type = self.head_types[column];
+            let mut words = vec![0; words_of(data_type) + 1];
+            let null = Some((words.len() - 1, 0));
+            let place = Place { stride: words.len(), offset: 0, null };
+            encode(value, data_type, &mut words, place, interner);
+            let is_null = words.pop() == Some(1);
+            encoded.push((words, is_null));
+        }
+        if let Some(Operator::Aggregate(aggregate)) = self.stages.first().map(|s| &s.operator) {
+            if aggregate.has_state() {
+                let group = aggregate.find(columns, &encoded).ok_or_else(no_index)?;
+                return Ok(group.map_or(Cursor::Done, Cursor::Group));
+            }
+        }
+        if self.has_state() {
+            return Err(no_index());
+        }
+        let variables: Vec<usize> = columns.iter().map(|&c| self.core.head[c]).collect();
+        let found = self.tree.lookup(&variables, &encoded).ok_or_else(no_index)?;
+        Ok(Cursor::Lookup(Box::new(found)))
+    }
+
+    /// The next rows of the full result, at most `limit`; `None` at the end.
+    pub fn read(&mut self, cursor: &mut Cursor, limit: usize, context: &mut Context) -> Result<Option<Flow>, KernelError> {
+        loop {
+            let (mut flow, mut at) = match cursor {
+                Cursor::Done => return Ok(None),
+                Cursor::EmptyGroup => {
+                    *cursor = Cursor::Done;
+                    let Operator::Aggregate(aggregate) = &self.stages[0].operator else { unreachable!("only aggregates have one") };
+                    (aggregate.empty_row(context.interner, context.pool)?, 1)
+                }
+                Cursor::Held { stage, next } => {
+                    let at = *stage;
+                    let (flow, rest) = match &self.stages[at].operator {
+                        Operator::Aggregate(a) => a.held_rows(*next, limit, context.interner, context.pool)?,
+                        Operator::Distinct(d) => d.held_rows(*next, limit, context.interner, context.pool),
+                        Operator::Map(_) | Operator::Filter(_) => unreachable!("they hold no rows"),
+                    };
+                    match rest {
+                        Some(row) => *next = row,
+                        None => *cursor = Cursor::Done,
+                    }
+                    (flow, at + 1)
+                }
+                Cursor::Group(group) => {
+                    let group = *group;
+                    *cursor = Cursor::Done;
+                    let Operator::Aggregate(aggregate) = &self.stages[0].operator else { unreachable!("only aggregates have groups") };
+                    (aggregate.held_rows(group, 1, context.interner, context.pool)?.0, 1)
+                }
+                Cursor::Tree(_) | Cursor::Lookup(_) => {
+                    let (more, sink) = match cursor {
+                        Cursor::Tree(reading) => (self.tree.next_results(&mut reading.0, &mut reading.1, limit), &mut reading.1),
+                        Cursor::Lookup(reading) => (self.tree.next_lookup(&mut reading.0, &mut reading.1, limit), &mut reading.1),
+                        _ => unreachable!("matched above"),
+                    };
+                    if !more {
+                        *cursor = Cursor::Done;
+                        return Ok(None);
+                    }
+                    if let Some(Operator::Aggregate(aggregate)) = self.stages.first().map(|s| &s.operator) {
+                        (aggregate.rows_of_results(sink, context.interner, context.pool)?, 1)
+                    } else {
+                        (self.decode(sink, context), 0)
+                    }
+                }
+            };
+            while at < self.stages.len() {
+                flow = self.pass(at, flow, context)?;
+                at += 1;
+            }
+            if !flow.weights.is_empty() {
+                return Ok(Some(flow));
+            }
+        }
+    }
+
+    /// The number of rows of the result, without enumerating it where the stages allow; `None` if it must be read.
+    pub fn count(&self) -> Option<Option<i128>> {
+        let mut count = Some(self.tree.count(false));
+        for stage in &self.stages {
+            count = match &stage.operator {
+                Operator::Aggregate(a) if a.is_global() => Some(Some(1)),
+                Operator::Aggregate(a) if a.has_state() => Some(Some(a.size().0 as i128)),
+                Operator::Aggregate(_) => Some(self.tree.count(true)),
+                Operator::Distinct(d) => Some(Some(d.size().0 as i128)),
+                Operator::Map(_) => count,
+                Operator::Filter(_) => None,
+            };
+        }
+        count
+    }
+
+    /// The core's plan.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+}
+
+fn refer_texts(scan: &AtomScan, change: &AtomChanges, interner: &mut Interner) {
+    if scan.computed_texts().is_empty() || change.weights.is_empty() {
+        return;
+    }
+    let width = change.words.len() / change.weights.len();
+    for (i, &weight) in change.weights.iter().enumerate() {
+        for &text in scan.computed_texts() {
+            interner.refer(change.words[i * width + text] as u32, weight);
+        }
+    }
+}
+
+fn recycle(sink: &mut Sink, pool: &WordPool) {
+    sink.columns.drain(..).for_each(|column| pool.put(column));
+    pool.put(bytemuck::allocation::cast_vec(std::mem::take(&mut sink.multiplicities)));
+}
+
+fn map(expressions: &[Expr], input: &SchemaRef, flow: Flow) -> Result<Flow, KernelError> {
+    let batch = record_batch(input, flow.columns, flow.weights.len())?;
+    let columns: Result<Vec<ArrayRef>, KernelError> =
+        expressions.iter().map(|e| e.as_column().map_or_else(|| e.evaluate(&batch).map_err(Into::into), |i| Ok(batch.column(i).clone()))).collect();
+    Ok(Flow { columns: columns?, weights: flow.weights })
+}
+
+fn filter(predicate: &Expr, input: &SchemaRef, flow: Flow) -> Result<Flow, KernelError> {
+    let batch = record_batch(input, flow.columns, flow.weights.len())?;
+    let kept: BooleanArray = predicate.evaluate_predicate(&batch)?;
+    let batch = arrow_select::filter::filter_record_batch(&batch, &kept).map_err(|e| internal(&e))?;
+    let weights = flow.weights.iter().zip(kept.iter()).filter(|(_, keep)| *keep == Some(true)).map(|(&w, _)| w).collect();
+    Ok(Flow { columns: batch.columns().to_vec(), weights })
+}
+
+fn overflow() -> KernelError {
+    KernelError::new("ARITHMETIC_OVERFLOW", "a multiplicity or sum leaves its range")
+}
+
+fn schema_of(types: &[DataType]) -> SchemaRef {
+    let fields = types.iter().enumerate().map(|(i, t)| Field::new(format!("c{i}"), t.arrow(), true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// A record batch, also where there are no columns.
+pub fn record_batch(schema: &SchemaRef, columns: Vec<ArrayRef>, count: usize) -> Result<RecordBatch, KernelError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(count));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(|e| internal(&e))
+}

@@ -1,0 +1,135 @@
+//! After every batch the tree's result equals the nested-loop join, and the deltas add up to it.
+#![allow(missing_docs)]
+
+mod common;
+use common::{Bag, Query, Random, brute, enumerate, push, queries, rows_of};
+use everview_kernel::enumerate::Sink;
+use everview_kernel::tree::{AtomChanges, Tree};
+use std::collections::BTreeMap;
+
+type Totals = BTreeMap<Vec<u64>, Vec<i128>>;
+
+fn random_batch(query: &Query, data: &mut [Bag], random: &mut Random, sizes: &[u64], domain: u64, sets: bool) -> Vec<AtomChanges> {
+    let mut changes = vec![AtomChanges::default(); query.atoms.len()];
+    for (atom, bag) in data.iter_mut().enumerate() {
+        let size = sizes[random.below(sizes.len() as u64) as usize];
+        for _ in 0..size {
+            let stored = query.factor_count(atom);
+            if !bag.is_empty() && random.below(100) < 50 {
+                let nth = random.below(bag.len() as u64) as usize;
+                let row = bag.keys().nth(nth).unwrap().clone();
+                let (weight, factors) = bag.get_mut(&row).unwrap();
+                // the row's factors are those of its copies: remove one copy's share, all of it with the last
+                let share: Vec<i128> = if *weight == 1 { factors.clone() } else { factors.iter().map(|f| f / 2).collect() };
+                *weight -= 1;
+                for (f, s) in factors.iter_mut().zip(&share) {
+                    *f -= s;
+                }
+                let negated: Vec<i128> = share.iter().map(|s| -s).collect();
+                push(&mut changes[atom], &row, -1, &negated);
+                if *weight == 0 {
+                    bag.remove(&row);
+                }
+            } else {
+                let row: Vec<u64> = query.atoms[atom].bytes().map(|_| random.below(domain)).collect();
+                if sets && bag.contains_key(&row) {
+                    continue;
+                }
+                let share: Vec<i128> = (0..stored).map(|_| i128::from(random.below(7)) - 3).collect();
+                let (weight, factors) = bag.entry(row.clone()).or_insert_with(|| (0, vec![0; stored]));
+                *weight += 1;
+                for (f, s) in factors.iter_mut().zip(&share) {
+                    *f += s;
+                }
+                push(&mut changes[atom], &row, 1, &share);
+            }
+        }
+    }
+    changes
+}
+
+fn add(totals: &mut Totals, rows: &[(Vec<u64>, Vec<i128>)]) {
+    for (tuple, change) in rows {
+        let sum = totals.entry(tuple.clone()).or_insert_with(|| vec![0; change.len()]);
+        for (s, c) in sum.iter_mut().zip(change) {
+            *s += c;
+        }
+        if sum.iter().all(|&s| s == 0) {
+            totals.remove(tuple);
+        }
+    }
+}
+
+fn run(query: &Query, seed: u64, sets: bool) {
+    let mut random = Random(seed);
+    let mut tree = Tree::new(&query.shape());
+    let mut data = vec![Bag::new(); query.atoms.len()];
+    let mut summed = Totals::new();
+    let domain = 2 + random.below(4);
+    for step in 0..25 {
+        let at = format!("{} set={} factors={:?} head={} seed={seed} step={step}", query.name, query.set, query.factors, query.head);
+        let changes = random_batch(query, &mut data, &mut random, &[0, 1, 1, 3, 8], domain, sets);
+        let quiet = random.below(10) == 0;
+        let before = brute_before(&summed);
+        let mut sink = Sink::new(&tree);
+        let applied = tree.apply(&changes, (!quiet).then_some(&mut sink));
+        assert!(!applied.overflow);
+        let want = brute(query, &data);
+        let got = enumerate(&mut tree, 1 + random.below(5) as usize);
+        let as_map: Totals = got.iter().cloned().collect();
+        assert_eq!(got.len(), as_map.len(), "a result twice: {at}");
+        assert_eq!(as_map, want, "result: {at}");
+        if quiet {
+            summed.clone_from(&want);
+            continue;
+        }
+        let delta = rows_of(&tree, &sink);
+        if !applied.consolidate {
+            let distinct: std::collections::BTreeSet<_> = delta.iter().map(|(t, _)| t).collect();
+            assert_eq!(distinct.len(), delta.len(), "a delta row twice: {at}");
+            assert!(delta.iter().all(|(_, a)| a[0] != 0));
+        }
+        add(&mut summed, &delta);
+        let mut want_sum = want.clone();
+        want_sum.retain(|_, v| v.iter().any(|&x| x != 0));
+        assert_eq!(summed, want_sum, "delta {delta:?} before {before:?}: {at}");
+    }
+    let everything: Vec<AtomChanges> = data
+        .iter()
+        .map(|bag| {
+            let mut changes = AtomChanges::default();
+            for (row, (weight, factors)) in bag {
+                let negated: Vec<i128> = factors.iter().map(|f| -f).collect();
+                push(&mut changes, row, -weight, &negated);
+            }
+            changes
+        })
+        .collect();
+    let mut sink = Sink::new(&tree);
+    tree.apply(&everything, Some(&mut sink));
+    add(&mut summed, &rows_of(&tree, &sink));
+    assert_eq!(summed, Totals::new());
+    assert_eq!(tree.held(), 0, "{}: everything deleted, nothing may be held", query.name);
+}
+
+fn brute_before(summed: &Totals) -> Totals {
+    summed.clone()
+}
+
+#[test]
+fn bags() {
+    for query in queries() {
+        for seed in 0..40 {
+            run(&query, seed * 7919 + 1, false);
+        }
+    }
+}
+
+#[test]
+fn sets() {
+    for query in queries() {
+        for seed in 0..40 {
+            run(&query, seed * 104_729 + 3, true);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The Python face of the kernel: conversion only, no algorithm.
+
+mod database;
+mod errors;
+mod evaluate;
+
+use pyo3::prelude::*;
+
+/// The native part of everview.
+#[pymodule]
+fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<database::Database>()?;
+    module.add_class::<database::Cursor>()?;
+    module.add("KernelError", module.py().get_type::<errors::KernelError>())?;
+    module.add("PLAN_VERSION", everview_kernel::plan::VERSION)?;
+    module.add_function(wrap_pyfunction!(evaluate::evaluate, module)?)?;
+    Ok(())
+}

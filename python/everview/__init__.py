@@ -1,0 +1,48 @@
+"""everview keeps the result of a SQL query up to date while its tables change, without storing the join result.
+
+>>> import everview as ev
+>>> with ev.connect() as db:
+...     db.execute("CREATE TABLE g (src BIGINT, dst BIGINT)")
+...     hop = db.create_view("hop", "SELECT a.src, b.dst FROM g a JOIN g b ON a.dst = b.src")
+...     deltas = db.insert("g", [(1, 2), (2, 3)])
+...     deltas["hop"].to_pylist()
+[{'src': 1, 'dst': 3, '_multiplicity': 1}]
+"""
+
+import logging as _logging
+
+from everview.errors import (
+    AccessPatternError,
+    ChangeError,
+    EverviewError,
+    InternalError,
+    SchemaError,
+    SessionError,
+    SnapshotError,
+    SqlParseError,
+    StaleIteratorError,
+    UnsupportedQueryError,
+)
+from everview.session.session import Session, connect
+from everview.session.snapshot import restore
+from everview.session.view import Subscription, View
+
+__all__ = [
+    "AccessPatternError",
+    "ChangeError",
+    "EverviewError",
+    "InternalError",
+    "SchemaError",
+    "Session",
+    "SessionError",
+    "SnapshotError",
+    "SqlParseError",
+    "StaleIteratorError",
+    "Subscription",
+    "UnsupportedQueryError",
+    "View",
+    "connect",
+    "restore",
+]
+
+_logging.getLogger("everview").addHandler(_logging.NullHandler())

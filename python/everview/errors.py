@@ -1,0 +1,92 @@
+"""The errors everview raises, each with a stable code.
+
+Every error carries a ``code`` (UPPER_SNAKE, stable across releases), the ``parameters`` it was built from, and,
+where it concerns SQL text, a ``span`` into that text. The message says what is wrong, where, why, and one way out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range of characters in a SQL text."""
+
+    start: int
+    end: int
+
+
+def point_at(sql: str, span: Span) -> str:
+    """The line of ``sql`` that holds the start of ``span``, with carets under the spanned characters."""
+    start = max(0, min(span.start, len(sql)))
+    line_start = sql.rfind("\n", 0, start) + 1
+    line_end = sql.find("\n", start)
+    line_end = len(sql) if line_end < 0 else line_end
+    number = sql.count("\n", 0, line_start) + 1
+    width = max(1, min(span.end, line_end) - start)
+    prefix = f"  line {number}: "
+    return f"{prefix}{sql[line_start:line_end]}\n{' ' * (len(prefix) + start - line_start)}{'^' * width}"
+
+
+class EverviewError(Exception):
+    """Base class of everything everview raises on purpose."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        sql: str | None = None,
+        span: Span | None = None,
+        **parameters: Any,
+    ) -> None:
+        self.code = code
+        self.hint = hint
+        self.sql = sql
+        self.span = span
+        self.parameters = parameters
+        text = f"[{code}] {message}"
+        if sql is not None and span is not None:
+            text += "\n" + point_at(sql, span)
+        if hint is not None:
+            text += f"\nHint: {hint}"
+        super().__init__(text)
+
+
+class SqlParseError(EverviewError, ValueError):
+    """The text is not valid SQL of the dialect."""
+
+
+class UnsupportedQueryError(EverviewError, ValueError):
+    """The SQL is valid but outside of what everview maintains."""
+
+
+class SchemaError(EverviewError, ValueError):
+    """A table, column or type is unknown, ambiguous or inconsistent."""
+
+
+class ChangeError(EverviewError, ValueError):
+    """A batch of changes was refused; the state is as it was before it."""
+
+
+class AccessPatternError(EverviewError, ValueError):
+    """A lookup by columns for which the view keeps no index."""
+
+
+class SnapshotError(EverviewError, ValueError):
+    """A snapshot is damaged, foreign, or of another version."""
+
+
+class SessionError(EverviewError, RuntimeError):
+    """The session cannot do this now: it is closed, or the call comes from one of its own callbacks."""
+
+
+class StaleIteratorError(EverviewError, RuntimeError):
+    """An open iterator met a later commit."""
+
+
+class InternalError(EverviewError, RuntimeError):
+    """A bug in everview."""

@@ -1,0 +1,1 @@
+"""Join trees, their choice, the maintenance plan, and explain."""

@@ -1,0 +1,168 @@
+"""Enumerates the join trees of an acyclic query for a free-connex head.
+
+What: every rooted join tree with projection nodes that is not dominated in the sense below.
+Representation: a ``Branch`` is a node with the branches below it; hubs are implied (key: the common columns). The
+search builds the branches for a group of atoms S and a key K, the variables S shares with the node above:
+- a relation of S that holds K becomes the top; the rest falls apart into components when its variables are removed,
+  and each component is a group of its own, keyed by what it shares with the top;
+- or a projection P(X) with X strictly more than K becomes the top and S falls apart by removing X. The components
+  that hold X are below the guard, the others below hubs with smaller keys. There must be two or more below the guard
+  (the generalized relations of the paper), or one that is not connex while P(X) is (it exposes the head variables of
+  a relation with other variables).
+If S has head variables outside K, the top must be connex: all its columns in the head.
+Invariants: B1, every tree satisfies T1-T5 of ``join_tree``; B2, no projection has a single child of its own columns;
+B3, the result depends only on the query's order of atoms and variables.
+Left out, because moving a component up never makes a tree higher, a relation deeper, or a value edge worse: trees that
+hang two components of a node as one branch. Left out too: X that is neither the intersection of two atoms nor that of
+an atom with the head, since no projection of the above kinds has such columns.
+Cost: a path of n atoms has 2n - 1 trees, a star n + 1; no more than ``CAP`` branches are built per group of atoms, and
+``Candidates.complete`` tells whether that limit was met. It takes some ten atoms with nested sets of variables to meet
+it; projections are tried first, so what is cut off are mostly higher trees.
+Source: paper 003, Definition 3.2 and Appendix A (Lemma A.1); paper 004, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, islice, product
+
+from everview.analysis.classification import Classification, require_acyclic
+from everview.analysis.hypergraph import Hyperedge, components, vertices_of
+from everview.plan.join_tree import Hub, JoinTree, Node, NodeKind
+from everview.query.conjunctive import ConjunctiveQuery
+
+CAP = 5_000
+"""The most branches that are built for one group of atoms; planning then takes a second or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A relation (``atom``) or a projection, and the branches below it."""
+
+    columns: frozenset[str]
+    atom: Hyperedge | None
+    below: tuple[Branch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """For each connected part of the query the branches that may stand below the root hub, in a fixed order.
+
+    A tree takes one branch of each part. ``complete`` is False if ``CAP`` cut the search short.
+    """
+
+    parts: tuple[tuple[Branch, ...], ...]
+    complete: bool
+
+
+def build_candidates(query: ConjunctiveQuery, classification: Classification, cap: int = CAP) -> Candidates:
+    """The candidates for the query with its maintained head; raises CYCLIC_JOIN for a cyclic query."""
+    require_acyclic(query, classification)
+    search = _Search(frozenset(classification.maintained_head), cap)
+    parts = components(classification.hypergraph.edges, frozenset())
+    found = tuple(search.branches(part, frozenset()) for part in parts)
+    return Candidates(found, complete=not search.cut)
+
+
+def build_trees(query: ConjunctiveQuery, classification: Classification) -> Iterator[JoinTree]:
+    """All candidate trees: every combination of the parts' branches."""
+    for forest in product(*build_candidates(query, classification).parts):
+        yield tree_of(forest, query, classification.maintained_head)
+
+
+class _Search:
+    """The recursive search, with the branches of each group and key remembered."""
+
+    def __init__(self, head: frozenset[str], cap: int) -> None:
+        self.head = head
+        self.cap = cap
+        self.cut = False
+        self.known: dict[tuple[tuple[Hyperedge, ...], frozenset[str]], tuple[Branch, ...]] = {}
+
+    def branches(self, atoms: tuple[Hyperedge, ...], key: frozenset[str]) -> tuple[Branch, ...]:
+        """All branches for these atoms whose top holds ``key``."""
+        if (atoms, key) not in self.known:
+            found = tuple(islice(self._generate(atoms, key), self.cap + 1))
+            self.cut |= len(found) > self.cap
+            self.known[atoms, key] = found[: self.cap]
+        return self.known[atoms, key]
+
+    def _generate(self, atoms: tuple[Hyperedge, ...], key: frozenset[str]) -> Iterator[Branch]:
+        exposes = bool(vertices_of(atoms) & self.head - key)
+        for columns in self._projections(atoms, key):
+            if not exposes or columns <= self.head:
+                yield from self._below_projection(atoms, columns, exposes=exposes)
+        for atom in atoms:
+            if key <= atom.vertices and (not exposes or atom.vertices <= self.head):
+                rest = tuple(a for a in atoms if a is not atom)
+                yield from self._hang(atom.vertices, atom, components(rest, atom.vertices))
+
+    def _projections(self, atoms: tuple[Hyperedge, ...], key: frozenset[str]) -> list[frozenset[str]]:
+        pairs = [a.vertices & b.vertices for a, b in combinations(atoms, 2)]
+        exposed = [a.vertices & self.head for a in atoms]
+        return list(dict.fromkeys(x for x in pairs + exposed if x > key))
+
+    def _below_projection(
+        self, atoms: tuple[Hyperedge, ...], columns: frozenset[str], *, exposes: bool
+    ) -> Iterator[Branch]:
+        groups = components(atoms, columns)
+        guarded = [g for g in groups if columns <= vertices_of(g)]
+        if len(guarded) >= 2:
+            yield from self._hang(columns, None, groups)
+        elif len(guarded) == 1 and exposes and vertices_of(guarded[0]) & self.head <= columns:
+            for branch in self._hang(columns, None, groups):
+                if all(b.columns != columns for b in branch.below):
+                    yield branch
+
+    def _hang(
+        self, columns: frozenset[str], atom: Hyperedge | None, groups: tuple[tuple[Hyperedge, ...], ...]
+    ) -> Iterator[Branch]:
+        alternatives = [self.branches(g, vertices_of(g) & columns) for g in groups]
+        for below in product(*alternatives):
+            yield Branch(columns, atom, below)
+
+
+def tree_of(forest: tuple[Branch, ...], query: ConjunctiveQuery, head: tuple[str, ...]) -> JoinTree:
+    """The tree with these branches below the root hub: hubs made explicit, the connex part marked (T5)."""
+    position = {v: i for i, v in enumerate(query.variables)}
+    atoms = {a.name: a for a in query.atoms}
+    free = frozenset(head)
+    nodes: list[Node] = []
+    hubs: list[Hub] = []
+
+    def ordered(columns: frozenset[str]) -> tuple[str, ...]:
+        return tuple(sorted(columns, key=position.__getitem__))
+
+    def add_hub(key: frozenset[str], parent: int | None, branches: list[Branch], *, connex: bool) -> int:
+        index = len(hubs)
+        hubs.append(Hub(ordered(key), parent, ()))
+        children = tuple(add_node(b, index, key, connex=connex) for b in branches)
+        hubs[index] = Hub(ordered(key), parent, children)
+        return index
+
+    def is_unit(branch: Branch, key: frozenset[str]) -> bool:
+        if branch.atom is None:
+            return False
+        atom = atoms[branch.atom.name]
+        alone = any(k <= key for k in atom.keys) and all(f is None for f in atom.factors)
+        return alone and all(is_unit(b, b.columns & branch.columns) for b in branch.below)
+
+    def add_node(branch: Branch, up: int, key: frozenset[str], *, connex: bool) -> int:
+        index = len(nodes)
+        connex = connex and branch.columns <= free
+        atom = branch.atom
+        kind = NodeKind.PROJECTION if atom is None else NodeKind.RELATION
+        columns = ordered(branch.columns) if atom is None else atom.members
+        name, unit = None if atom is None else atom.name, is_unit(branch, key)
+        nodes.append(Node(kind, columns, name, connex, unit, up, ()))
+        keyed: dict[frozenset[str], list[Branch]] = {}
+        for b in branch.below:
+            keyed.setdefault(b.columns & branch.columns, []).append(b)
+        guard_first = sorted(keyed, key=lambda k: (-len(k), [position[v] for v in ordered(k)]))
+        down = tuple(add_hub(k, index, keyed[k], connex=connex) for k in guard_first)
+        nodes[index] = Node(kind, columns, name, connex, unit, up, down)
+        return index
+
+    add_hub(frozenset(), None, list(forest), connex=bool(head))
+    return JoinTree(head, query.distinct, tuple(nodes), tuple(hubs))

@@ -1,0 +1,177 @@
+"""Everything ``explain`` tells, as plain values.
+
+What: one nested dict per planned view: SQL, and for each stage of the plan its facts; the JSON format is this dict and
+the other formats print it, so that they cannot disagree.
+Representation: dicts, lists, strings, numbers and booleans only; keys in a fixed order.
+Invariants: F1, no ids, addresses or times: equal plans give equal facts; F2, one entry per stage of the plan, in order.
+Cost: linear in the plan.
+Source: the papers named in ``SOURCES``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from everview.plan.expression_text import expression_text
+from everview.plan.join_tree import EdgeKind, JoinTree, lookups
+from everview.plan.lower import PlannedCore, PlannedView
+from everview.plan.view_lookup import view_lookups
+from everview.query.conjunctive import ConjunctiveQuery
+from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, Map, Stage
+
+SOURCES = {
+    "CROWN": "Wang, Hu, Dai, Yi: Change Propagation Without Joins. VLDB 2023",
+    "IEDYN": "Idris, Ugarte, Vansummeren, Voigt, Lehner: Conjunctive Queries with Theta Joins Under Updates. VLDBJ",
+    "value edges (everview)": "bounds of everview's own for edges that pass sums; see ARCHITECTURE.md",
+}
+
+STATE = {"aggregate": "one entry per group", "distinct": "one count per distinct row", "map": "", "filter": ""}
+"""What a finishing operator keeps."""
+
+Facts = dict[str, Any]
+
+
+def facts_of(planned: PlannedView) -> Facts:
+    """All facts about a planned view."""
+    cores = {c.stage: c for c in planned.cores}
+    stages: list[Facts] = []
+    for i, stage in enumerate(planned.view.stages):
+        if isinstance(stage, Core):
+            stages.append(_core_facts(cores[i], len(stages)))
+            stages.extend(_projection_facts(cores[i], planned.positions[i]))
+        else:
+            stages.append(_operator_facts(stage, i, planned))
+    return {
+        "view": planned.view.name,
+        "sql": planned.view.sql,
+        "plan_version": planned.plan.version,
+        "plan_hash": planned.plan.plan_hash,
+        "columns": [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in planned.plan.output],
+        "lookups": [list(found.columns) for found in view_lookups(planned)],
+        "stages": stages,
+        "sources": SOURCES,
+    }
+
+
+def _core_facts(core: PlannedCore, position: int) -> Facts:
+    query, classification, choice = core.query, core.classification, core.choice
+    return {
+        "stage": "core",
+        "position": position,
+        "datalog": str(query),
+        "mode": "set" if query.distinct else "bag",
+        "atoms": _atom_facts(query),
+        "components": list(query.components),
+        "hypergraph": [{"name": e.name, "variables": list(e.members)} for e in classification.hypergraph.edges],
+        "classes": [
+            {
+                "class": a.query_class.value,
+                "holds": a.holds,
+                "witness": None if a.witness is None else a.witness.sentence,
+            }
+            for a in classification.answers
+        ],
+        "reduction": [{"stage": s.stage, "step": str(s)} for s in classification.reduction.steps],
+        "head": list(classification.head),
+        "maintained_head": list(classification.maintained_head),
+        "tree": {"height": choice.tree.height, "root": _hub_facts(choice.tree, 0)},
+        "choice": {"considered": choice.considered, "complete": choice.complete, "reason": choice.reason},
+        "guarantees": [
+            {"name": name, "bound": b.bound, "source": b.source, "note": b.note} for name, b in choice.guarantee.bounds
+        ],
+        "value_edges": [
+            {
+                "child": edge.child,
+                "parent": edge.parent,
+                "key": list(edge.key),
+                "cost": edge.cost.value,
+                "bound": b.bound,
+                "source": b.source,
+                "note": b.note,
+            }
+            for edge, b in choice.guarantee.value_edges
+        ],
+        "lookups": [list(s) for s in lookups(choice.tree)],
+    }
+
+
+def _atom_facts(query: ConjunctiveQuery) -> list[Facts]:
+    return [
+        {
+            "name": a.name,
+            "table": a.table,
+            "columns": {v: expression_text(e) for v, e in a.bindings},
+            "filter": None if a.filter is None else expression_text(a.filter),
+            "factors": [None if f is None else expression_text(f) for f in a.factors],
+        }
+        for a in query.atoms
+    ]
+
+
+def _hub_facts(tree: JoinTree, hub: int) -> Facts:
+    return {
+        "key": list(tree.hubs[hub].key),
+        "guard": tree.is_guard(hub),
+        "children": [_node_facts(tree, n) for n in tree.hubs[hub].children],
+    }
+
+
+def _node_facts(tree: JoinTree, node: int) -> Facts:
+    found = tree.nodes[node]
+    edge = tree.edge_kind(node)
+    return {
+        "kind": found.kind.value,
+        "name": str(found),
+        "atom": found.atom,
+        "columns": list(found.columns),
+        "connex": found.connex,
+        "edge": edge.value,
+        "cost": tree.value_cost(node).value if edge is EdgeKind.VALUE else None,
+        "hubs": [_hub_facts(tree, h) for h in found.down],
+    }
+
+
+def _projection_facts(core: PlannedCore, last: int) -> list[Facts]:
+    """The map and the distinct that follow a core whose head was extended."""
+    names = ["map", "distinct"][: last - core.plan_stage]
+    head = ", ".join(core.classification.head)
+    texts = {"map": f"back to the head: {head}", "distinct": "each row once"}
+    return [
+        {
+            "stage": name,
+            "position": core.plan_stage + i,
+            "input": core.plan_stage + i - 1,
+            "text": texts[name],
+            "state": STATE[name],
+        }
+        for i, name in enumerate(names, 1)
+    ]
+
+
+def _operator_facts(stage: Stage, index: int, planned: PlannedView) -> Facts:
+    assert not isinstance(stage, Core)
+    name = {GroupAggregate: "aggregate", Map: "map", Filter: "filter", Distinct: "distinct"}[type(stage)]
+    return {
+        "stage": name,
+        "position": planned.positions[index],
+        "input": planned.positions[stage.input],
+        "text": operator_text(stage),
+        "state": STATE[name],
+    }
+
+
+def operator_text(stage: Stage) -> str:
+    """One line about a finishing operator."""
+    if isinstance(stage, GroupAggregate):
+        keys = ", ".join(k.name for k in stage.keys)
+        parts = []
+        for a in stage.aggregates:
+            over = expression_text(a.argument) if a.argument is not None else a.sum or a.count or "*"
+            parts.append(f"{a.name} = {a.function.value.upper()}({over})")
+        return f"{'by ' + keys if keys else 'one row'}: {', '.join(parts) or 'keys only'}"
+    if isinstance(stage, Map):
+        texts = ((n, expression_text(e)) for n, e in stage.expressions)
+        return ", ".join(n if n == text else f"{n} = {text}" for n, text in texts)
+    if isinstance(stage, Filter):
+        return expression_text(stage.predicate)
+    return "each row once"

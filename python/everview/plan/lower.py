@@ -1,0 +1,217 @@
+"""Lowers a logical view to its maintenance plan.
+
+What: classifies each core, chooses its tree, and writes every stage in the plan's form.
+Representation: ``PlannedView`` keeps the plan beside what led to it, for ``explain``. Expressions refer to columns by
+name; they are turned into positions here, from the columns of the stage they read.
+Invariants: L1, a core whose head was extended is followed by a map onto its own head, and by ``distinct`` if the query
+was; the map is left out where the query is not distinct and every reader is an aggregate or a map, which pick their
+columns by position anyway. L2, stages keep their order; ``positions`` tells where each logical stage ended up (the last
+of the stages made for it).
+Cost: that of choosing the trees.
+Source: paper 003, section 7.1, for extended heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from everview.analysis.classification import Classification, classify
+from everview.errors import InternalError
+from everview.plan.choose import Choice, choose_tree
+from everview.plan.join_tree import JoinTree
+from everview.plan.maintenance import (
+    PLAN_VERSION,
+    AggregatePlan,
+    AtomPlan,
+    BindingPlan,
+    ColumnPlan,
+    CorePlan,
+    DistinctPlan,
+    FilterPlan,
+    GroupAggregatePlan,
+    HubPlan,
+    MaintenancePlan,
+    MapColumnPlan,
+    MapPlan,
+    NodePlan,
+    StagePlan,
+)
+from everview.query.conjunctive import Atom, ConjunctiveQuery
+from everview.query.expression import ColumnRef, Expression, columns_of, to_json
+from everview.query.logical_view import (
+    Aggregate,
+    Core,
+    Distinct,
+    Filter,
+    GroupAggregate,
+    LogicalView,
+    Map,
+    OutputColumn,
+    Stage,
+)
+from everview.schema.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCore:
+    """A core with its analysis. ``stage``: its position in the logical view; ``plan_stage``: in the plan."""
+
+    stage: int
+    plan_stage: int
+    query: ConjunctiveQuery
+    classification: Classification
+    choice: Choice
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedView:
+    """A view, its plan, and how it came about."""
+
+    view: LogicalView
+    plan: MaintenancePlan
+    cores: tuple[PlannedCore, ...]
+    positions: tuple[int, ...]
+
+
+def lower_view(
+    view: LogicalView, tables: Mapping[str, Table], update_rates: Mapping[str, int] | None = None
+) -> MaintenancePlan:
+    """The plan alone; see ``plan_view``."""
+    return plan_view(view, tables, update_rates).plan
+
+
+def plan_view(
+    view: LogicalView, tables: Mapping[str, Table], update_rates: Mapping[str, int] | None = None
+) -> PlannedView:
+    """Plan a view. ``tables`` by lower-case name; ``update_rates`` as in ``choose_tree``."""
+    stages: list[StagePlan] = []
+    cores: list[PlannedCore] = []
+    outputs: list[tuple[int, dict[str, int]]] = []  # per logical stage: its position and its columns in the plan
+    for i, stage in enumerate(view.stages):
+        if isinstance(stage, Core):
+            classification = classify(stage.query)
+            choice = choose_tree(stage.query, classification, update_rates)
+            cores.append(PlannedCore(i, len(stages), stage.query, classification, choice))
+            outputs.append(_lower_core(view, i, choice, tables, stages))
+        else:
+            position, index = outputs[stage.input]
+            stages.append(_lower_operator(view, stage, position, index))
+            outputs.append((len(stages) - 1, _index(stage.columns)))
+    output = tuple(ColumnPlan(c.name, str(c.type), c.nullable) for c in view.columns)
+    plan = MaintenancePlan(PLAN_VERSION, view.name, tuple(stages), output)
+    return PlannedView(view, plan, tuple(cores), tuple(position for position, _ in outputs))
+
+
+def _index(columns: tuple[OutputColumn, ...]) -> dict[str, int]:
+    return {c.name: i for i, c in enumerate(columns)}
+
+
+def _lower_core(
+    view: LogicalView, position: int, choice: Choice, tables: Mapping[str, Table], stages: list[StagePlan]
+) -> tuple[int, dict[str, int]]:
+    stage = view.stages[position]
+    assert isinstance(stage, Core)
+    query, tree = stage.query, choice.tree
+    stages.append(lower_core(query, tree, tables))
+    core = len(stages) - 1
+    if tree.head == query.head:
+        return core, {v: i for i, v in enumerate(query.head)}
+    index = {v: i for i, v in enumerate(tree.head)}
+    readers = [s for s in view.stages if not isinstance(s, Core) and s.input == position]
+    by_position = bool(readers) and all(isinstance(r, GroupAggregate | Map) for r in readers)
+    if by_position and not query.distinct:
+        return core, index
+    columns = tuple(MapColumnPlan(c.name, to_json(ColumnRef(c.name, c.type, c.nullable), index)) for c in stage.columns)
+    stages.append(MapPlan("map", core, columns))
+    if query.distinct:
+        stages.append(DistinctPlan("distinct", len(stages) - 1))
+    return len(stages) - 1, _index(stage.columns)
+
+
+def lower_core(query: ConjunctiveQuery, tree: JoinTree, tables: Mapping[str, Table]) -> CorePlan:
+    """A core on a tree, with the tree's head."""
+    variable = {v: i for i, v in enumerate(query.variables)}
+    atom = {a.name: i for i, a in enumerate(query.atoms)}
+
+    def positions(names: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(variable[v] for v in names)
+
+    return CorePlan(
+        stage="core",
+        mode="set" if query.distinct else "bag",
+        variables=tuple(ColumnPlan(v.name, str(v.type), v.nullable) for v in query.variables.values()),
+        components=len(query.components),
+        atoms=tuple(_lower_atom(a, variable, len(query.components), tables) for a in query.atoms),
+        nodes=tuple(
+            NodePlan(
+                kind=n.kind.value,
+                atom=None if n.atom is None else atom[n.atom],
+                columns=positions(n.columns),
+                connex=n.connex,
+                up=n.up,
+                down=n.down,
+            )
+            for n in tree.nodes
+        ),
+        hubs=tuple(HubPlan(positions(h.key), h.parent, h.children) for h in tree.hubs),
+        head=positions(tree.head),
+    )
+
+
+def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, tables: Mapping[str, Table]) -> AtomPlan:
+    position = {c.name.lower(): i for i, c in enumerate(tables[atom.table.lower()].columns)}
+
+    def lowered(expression: Expression) -> dict[str, object]:
+        index = {name: position[name.lower()] for name in columns_of(expression)}  # names are case-insensitive
+        return to_json(expression, index)
+
+    def optional(expression: Expression | None) -> dict[str, object] | None:
+        return None if expression is None else lowered(expression)
+
+    factors = atom.factors + (None,) * (components - len(atom.factors))
+    return AtomPlan(
+        name=atom.name,
+        table=atom.table,
+        filter=optional(atom.filter),
+        columns=tuple(BindingPlan(variable[v], lowered(e)) for v, e in atom.bindings),
+        factors=tuple(optional(f) for f in factors),
+    )
+
+
+def _lower_operator(view: LogicalView, stage: Stage, position: int, index: Mapping[str, int]) -> StagePlan:
+    if isinstance(stage, GroupAggregate):
+        source = view.stages[stage.input]
+        components = source.query.components if isinstance(source, Core) else ()
+        return GroupAggregatePlan(
+            stage="aggregate",
+            input=position,
+            keys=tuple(index[k.name] for k in stage.keys),
+            aggregates=tuple(_lower_aggregate(a, components, index) for a in stage.aggregates),
+        )
+    if isinstance(stage, Map):
+        columns = tuple(MapColumnPlan(name, to_json(e, index)) for name, e in stage.expressions)
+        return MapPlan("map", position, columns)
+    if isinstance(stage, Filter):
+        return FilterPlan("filter", position, to_json(stage.predicate, index))
+    if isinstance(stage, Distinct):
+        return DistinctPlan("distinct", position)
+    raise InternalError("UNKNOWN_STAGE", f"no plan for a stage of type {type(stage).__name__}")
+
+
+def _lower_aggregate(aggregate: Aggregate, components: tuple[str, ...], index: Mapping[str, int]) -> AggregatePlan:
+    def component(name: str | None) -> int | None:
+        if name is None:
+            return None
+        if name not in components:
+            raise InternalError("UNKNOWN_COMPONENT", f"{aggregate.name} reads component {name}, which its input lacks")
+        return components.index(name)
+
+    return AggregatePlan(
+        function=aggregate.function.value,
+        type=str(aggregate.type),
+        argument_type=None if aggregate.argument_type is None else str(aggregate.argument_type),
+        argument=None if aggregate.argument is None else to_json(aggregate.argument, index),
+        sum=component(aggregate.sum),
+        count=component(aggregate.count),
+    )

@@ -1,0 +1,176 @@
+"""The maintenance plan: what an engine is told, as values and as JSON.
+
+What: the format of docs/reference/maintenance-plan.md, one dataclass per kind of object.
+Representation: frozen dataclasses whose fields are those of the JSON in the same order; expressions are kept in their
+JSON form (``query.expression.to_json``). Variables, atoms, nodes, hubs, components and stages are referred to by
+position; component 0 is the first beyond the multiplicity.
+Invariants: M1, ``to_json`` is deterministic: the same plan gives the same text, on any machine; M2, ``plan_hash``
+depends on that text alone.
+Cost: linear in the plan.
+Source: docs/reference/maintenance-plan.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+PLAN_VERSION = 1
+
+ExpressionJson = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """A column of the view, or a variable of a core."""
+
+    name: str
+    type: str
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BindingPlan:
+    """A variable and the expression over the table's columns that gives it."""
+
+    variable: int
+    expression: ExpressionJson
+
+
+@dataclass(frozen=True, slots=True)
+class AtomPlan:
+    """An input of the engine."""
+
+    name: str
+    table: str
+    filter: ExpressionJson | None
+    columns: tuple[BindingPlan, ...]
+    factors: tuple[ExpressionJson | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """A node; ``atom`` is None for a projection and then absent from the JSON."""
+
+    kind: str
+    atom: int | None
+    columns: tuple[int, ...]
+    connex: bool
+    up: int
+    down: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HubPlan:
+    """A hub."""
+
+    key: tuple[int, ...]
+    parent: int | None
+    children: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CorePlan:
+    """A semi-join tree."""
+
+    stage: str
+    mode: str
+    variables: tuple[ColumnPlan, ...]
+    components: int
+    atoms: tuple[AtomPlan, ...]
+    nodes: tuple[NodePlan, ...]
+    hubs: tuple[HubPlan, ...]
+    head: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatePlan:
+    """One aggregate function."""
+
+    function: str
+    type: str
+    argument_type: str | None
+    argument: ExpressionJson | None
+    sum: int | None
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAggregatePlan:
+    """Groups by columns of the input."""
+
+    stage: str
+    input: int
+    keys: tuple[int, ...]
+    aggregates: tuple[AggregatePlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapColumnPlan:
+    """A computed column."""
+
+    name: str
+    expression: ExpressionJson
+
+
+@dataclass(frozen=True, slots=True)
+class MapPlan:
+    """Computes columns."""
+
+    stage: str
+    input: int
+    columns: tuple[MapColumnPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPlan:
+    """Keeps rows."""
+
+    stage: str
+    input: int
+    predicate: ExpressionJson
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctPlan:
+    """Each row once."""
+
+    stage: str
+    input: int
+
+
+StagePlan = CorePlan | GroupAggregatePlan | MapPlan | FilterPlan | DistinctPlan
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenancePlan:
+    """The plan of a view; its last stage is the view."""
+
+    version: int
+    view: str
+    stages: tuple[StagePlan, ...]
+    output: tuple[ColumnPlan, ...]
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The plan as JSON text."""
+        separators = (",", ":") if indent is None else (",", ": ")
+        return json.dumps(_plain(self), indent=indent, separators=separators, ensure_ascii=False)
+
+    @property
+    def plan_hash(self) -> str:
+        """SHA-256 of the JSON text, in hexadecimal."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    if hasattr(value, "__dataclass_fields__"):
+        skipped = {"atom"} if isinstance(value, NodePlan) and value.atom is None else set()
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name not in skipped}
+    return value

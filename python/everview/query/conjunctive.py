@@ -1,0 +1,85 @@
+"""Conjunctive queries: atoms over variables, a head, and annotation components.
+
+A variable is an equality class of columns. An atom binds each of its variables to an expression over the columns of
+its table, after its filter. A variable that occurs in two or more atoms is a join variable and never NULL inside the
+join: rows that bind it to NULL are dropped at the scan.
+
+The result of a query is a bag of head tuples. Every tuple has a multiplicity (component 0, implicit: the product of
+the atoms' multiplicities summed over the bound variables) and one value per further component: the sum over the same
+valuations of the product of the atoms' factors. An atom without a factor for a component contributes its multiplicity
+alone; an atom with one contributes multiplicity times factor, NULL counting as zero. With ``distinct`` the
+multiplicity is 1 and there are no components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from everview.query.expression import Expression
+from everview.schema.datatype import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a query."""
+
+    name: str
+    type: DataType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """One occurrence of a table. ``keys``: sets of variables that determine the row (from primary keys)."""
+
+    name: str
+    table: str
+    bindings: tuple[tuple[str, Expression], ...]
+    filter: Expression | None = None
+    factors: tuple[Expression | None, ...] = ()
+    keys: tuple[frozenset[str], ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.bindings)
+
+
+@dataclass(frozen=True)
+class ConjunctiveQuery:
+    """``name(head) :- atoms``. ``components`` names the annotation components beyond the multiplicity."""
+
+    name: str
+    head: tuple[str, ...]
+    atoms: tuple[Atom, ...]
+    variables: Mapping[str, Variable] = field(hash=False)
+    components: tuple[str, ...] = ()
+    distinct: bool = False
+
+    @cached_property
+    def occurrences(self) -> Mapping[str, tuple[str, ...]]:
+        """For each variable the names of the atoms it occurs in."""
+        found: dict[str, list[str]] = {v: [] for v in self.variables}
+        for atom in self.atoms:
+            for v in atom.variables:
+                found[v].append(atom.name)
+        return {v: tuple(names) for v, names in found.items()}
+
+    @cached_property
+    def join_variables(self) -> frozenset[str]:
+        return frozenset(v for v, names in self.occurrences.items() if len(names) > 1)
+
+    @property
+    def bound_variables(self) -> tuple[str, ...]:
+        """The variables that are not in the head."""
+        return tuple(v for v in self.variables if v not in self.head)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every variable is in the head."""
+        return not self.bound_variables
+
+    def __str__(self) -> str:
+        body = ", ".join(f"{a.name}({', '.join(a.variables)})" for a in self.atoms)
+        return f"{self.name}({', '.join(self.head)}) :- {body}"

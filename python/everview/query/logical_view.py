@@ -1,0 +1,122 @@
+"""The logical view: a DAG of cores and finishing operators, in topological order.
+
+Each stage names its input stages by position. A core reads tables (through its atoms); every other stage reads the
+output of earlier ones. The last stage is the view. Stages pass bags of rows; a row of a core also carries the
+components of its query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from everview.query.conjunctive import ConjunctiveQuery
+from everview.query.expression import Expression
+from everview.schema.datatype import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column of a stage's output."""
+
+    name: str
+    type: DataType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A select-project-join block. Its output columns are the head variables of ``query``."""
+
+    query: ConjunctiveQuery
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        found = (self.query.variables[v] for v in self.query.head)
+        return tuple(OutputColumn(v.name, v.type, v.nullable) for v in found)
+
+
+class Function(StrEnum):
+    """The aggregate functions."""
+
+    COUNT = "count"
+    SUM = "sum"
+    AVG = "avg"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate of a group.
+
+    Where the argument factors over the atoms, ``sum`` and ``count`` name the core's components that hold the sum of
+    the argument and the number of its non-NULL values (None: the multiplicity). Otherwise ``argument`` is an
+    expression over the input's columns and the operator itself accumulates it. ``argument_type`` is the type of the
+    summed expression, ``type`` that of the result.
+    """
+
+    name: str
+    function: Function
+    type: DataType
+    nullable: bool
+    argument_type: DataType | None = None
+    argument: Expression | None = None
+    sum: str | None = None
+    count: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAggregate:
+    """Groups by the columns ``keys`` of the input; without keys there is always exactly one output row."""
+
+    input: int
+    keys: tuple[OutputColumn, ...]
+    aggregates: tuple[Aggregate, ...]
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        return self.keys + tuple(OutputColumn(a.name, a.type, a.nullable) for a in self.aggregates)
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Computes each output column from the input's columns."""
+
+    input: int
+    expressions: tuple[tuple[str, Expression], ...]
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        return tuple(OutputColumn(n, e.type, e.nullable) for n, e in self.expressions)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps the rows for which ``predicate`` is true."""
+
+    input: int
+    predicate: Expression
+    columns: tuple[OutputColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """Each row of the input once, whatever its multiplicity; keeps a count per row."""
+
+    input: int
+    columns: tuple[OutputColumn, ...]
+
+
+Stage = Core | GroupAggregate | Map | Filter | Distinct
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalView:
+    """A view: its stages, the last of which is the result."""
+
+    name: str
+    sql: str
+    stages: tuple[Stage, ...]
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        return self.stages[-1].columns

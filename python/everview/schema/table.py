@@ -1,0 +1,50 @@
+"""Table definitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from everview.schema.datatype import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. ``nullable`` is False for NOT NULL and primary-key columns."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """FOREIGN KEY (columns) REFERENCES table (referenced); recorded, not enforced."""
+
+    columns: tuple[str, ...]
+    table: str
+    referenced: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """A FIFO window: keep the last ``rows`` rows, or those within ``micros`` of the largest ``time_column``."""
+
+    rows: int | None = None
+    micros: int | None = None
+    time_column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A base table. Names are case-insensitive and stored in the case of their declaration."""
+
+    name: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    retention: Retention | None = None
+
+    def find(self, name: str) -> Column | None:
+        """The column of this name, whatever its case."""
+        lowered = name.lower()
+        return next((c for c in self.columns if c.name.lower() == lowered), None)

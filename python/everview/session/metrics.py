@@ -1,0 +1,58 @@
+"""What a view holds and has done, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from everview.plan.lower import PlannedView
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMetrics:
+    """One node of the tree (with the hubs below it), or an operator above."""
+
+    name: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMetrics:
+    """State per node and operator; work since the view was created.
+
+    ``updates``: changed rows of relations; ``probes``: hash look-ups; ``status_changes`` and ``annotation_changes``: rows visited because
+    support or a value below them changed; ``live_changes``: rows that became or ceased to be part of a result; ``steps``: rows visited by
+    enumeration; ``rows_emitted``: result and delta rows the tree emitted.
+    """
+
+    nodes: tuple[NodeMetrics, ...]
+    operators: tuple[NodeMetrics, ...]
+    state_rows: int
+    state_bytes: int
+    updates: int
+    probes: int
+    status_changes: int
+    annotation_changes: int
+    live_changes: int
+    steps: int
+    rows_emitted: int
+
+
+def read_metrics(raw: Mapping[str, Any], planned: PlannedView) -> ViewMetrics:
+    """The kernel's metrics with the plan's names."""
+    tree = planned.cores[0].choice.tree
+    names = [n.atom or f"[{', '.join(n.columns)}]" for n in tree.nodes] + ["top"]
+    nodes = tuple(NodeMetrics(name, rows, size) for name, (rows, size) in zip(names, raw["nodes"], strict=True))
+    operators = tuple(NodeMetrics(*operator) for operator in raw["operators"])
+    counters = ("updates", "probes", "status_changes", "annotation_changes", "live_changes", "steps", "rows_emitted")
+    return ViewMetrics(
+        nodes=nodes,
+        operators=operators,
+        state_rows=raw["held"] + sum(o.rows for o in operators),
+        state_bytes=sum(n.bytes for n in nodes) + sum(o.bytes for o in operators),
+        **{name: raw[name] for name in counters},
+    )

@@ -1,0 +1,194 @@
+"""Aggregate calls: collecting them, and turning each into components of the core or an argument over its head.
+
+``SUM(x)`` over one atom is a component to which that atom contributes ``x``; the others contribute their
+multiplicities. A product of factors over several atoms is one component with several factors, provided that Spark's
+type of the product can neither round nor overflow, so that multiplying in the tree gives what Spark gives. Every other
+argument (floating point, or not a product) extends the head by the columns it reads and is summed above the core.
+
+A decimal factor counts by its unscaled value: factors of scales s and t make sums of scale s + t, which is the scale
+of ``argument_type``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from everview.query.expression import Call, ColumnRef, Expression, Literal
+from everview.query.logical_view import Aggregate, Function
+from everview.schema.datatype import BIGINT, DOUBLE, DataType, Kind
+from everview.sql.coercion import MAX_PRECISION, arithmetic, as_number, avg_type, cast_to, sum_type
+from everview.sql.reject import reject
+from everview.sql.scope import atoms_of, columns_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from everview.sql.expressions import ExpressionLowering
+    from everview.sql.variables import CoreBuilder
+
+_PLACEHOLDER = "\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate of the query. ``argument`` is None for COUNT(*) and for COUNT of what is never NULL."""
+
+    function: Function
+    argument: Expression | None
+    type: DataType
+    nullable: bool
+
+
+class AggregateCollector:
+    """Collects the aggregate calls of a query, equal ones once; expressions refer to them by placeholders."""
+
+    def __init__(self, *, grouped: bool) -> None:
+        self.calls: list[AggregateCall] = []
+        self._grouped = grouped
+
+    def lower(self, lowering: ExpressionLowering, name: str, node: exp.Anonymous) -> Expression:
+        """The placeholder of an aggregate call."""
+        arguments = node.expressions
+        if any(isinstance(a, exp.Distinct) for a in arguments):
+            raise reject("DISTINCT_AGGREGATE", lowering.sql, node, name=name.upper())
+        if len(arguments) != 1:
+            why, hint = f"it is called with {len(arguments)} arguments", "it takes one"
+            raise reject("UNSUPPORTED_FUNCTION", lowering.sql, node, name=name.upper(), why=why, hint=hint)
+        call = self._call(lowering, Function(name), arguments[0])
+        if call not in self.calls:
+            self.calls.append(call)
+        return placeholder(self.calls.index(call), call)
+
+    def _call(self, lowering: ExpressionLowering, function: Function, node: exp.Expr) -> AggregateCall:
+        if isinstance(node, exp.Star) and function is Function.COUNT:
+            return AggregateCall(function, None, BIGINT, nullable=False)
+        argument = lowering.without_aggregates().lower(node)
+        if function is Function.COUNT:
+            return AggregateCall(function, argument if argument.nullable else None, BIGINT, nullable=False)
+        argument = as_number(argument, function.upper())
+        data_type = sum_type(argument.type) if function is Function.SUM else avg_type(argument.type)
+        return AggregateCall(function, argument, data_type, nullable=argument.nullable or not self._grouped)
+
+
+def placeholder(index: int, call: AggregateCall) -> ColumnRef:
+    """The reference that stands for an aggregate until its column has a name."""
+    return ColumnRef(f"{_PLACEHOLDER}{index}", call.type, call.nullable)
+
+
+def placeholder_index(expression: Expression) -> int | None:
+    """The aggregate an expression stands for."""
+    if isinstance(expression, ColumnRef) and expression.name.startswith(_PLACEHOLDER):
+        return int(expression.name[1:])
+    return None
+
+
+class AggregatePlanner:
+    """Decides for each call between components and an argument. ``factoring`` is off where a Map follows the core."""
+
+    def __init__(self, core: CoreBuilder, *, factoring: bool) -> None:
+        self._core = core
+        self._factoring = factoring
+        self._components: dict[tuple[tuple[str, Expression], ...], str] = {}
+        self._count = 0
+
+    def plan(self, call: AggregateCall) -> Aggregate:
+        """The aggregate, unnamed, with components added to the core or columns requested from it.
+
+        The argument of the result, if it has one, still reads qualified columns.
+        """
+        argument = call.argument
+        if argument is None:
+            return Aggregate("", call.function, call.type, call.nullable)
+        if call.function is not Function.COUNT:
+            argument = cast_to(argument, _accumulated(argument.type))
+        factors = self._factors(call.function, argument) if self._factoring else None
+        if factors is None:
+            for column in columns_in(argument):
+                self._core.request(column)
+            return Aggregate("", call.function, call.type, call.nullable, argument.type, argument)
+        total = None if call.function is Function.COUNT else self._component("sum", factors)
+        present = {atom: _is_present(factor) for atom, factor in factors.items() if factor.nullable}
+        count = self._component("count", present) if present else None
+        return Aggregate("", call.function, call.type, call.nullable, argument.type, sum=total, count=count)
+
+    def _factors(self, function: Function, argument: Expression) -> Mapping[str, Expression] | None:
+        atoms = atoms_of(argument)
+        if len(atoms) <= 1:
+            if function is not Function.COUNT and argument.type.is_floating:
+                return None
+            return {atoms[0] if atoms else self._core.first_atom: argument}
+        return None if function is Function.COUNT else _factorised(argument)
+
+    def _component(self, kind: str, factors: Mapping[str, Expression]) -> str:
+        key = tuple(factors.items())
+        if key not in self._components:
+            self._components[key] = f"{kind}_{self._count}"
+            self._count += 1
+            self._core.add_component(self._components[key], factors)
+        return self._components[key]
+
+
+def _accumulated(data_type: DataType) -> DataType:
+    """The type a sum is accumulated in: BIGINT, DOUBLE or the decimal itself."""
+    if data_type.is_integer:
+        return BIGINT
+    return DOUBLE if data_type.is_floating else data_type
+
+
+def _is_present(factor: Expression) -> Expression:
+    """1 where the factor is not NULL, else 0. A cast is NULL exactly where its argument is: SUM and COUNT share."""
+    while isinstance(factor, Call) and factor.op == "cast":
+        factor = factor.args[0]
+    missing = Call("is_null", (factor,), DataType(Kind.BOOLEAN), nullable=False)
+    return Call("case", (missing, Literal(0, BIGINT), Literal(1, BIGINT)), BIGINT, nullable=False)
+
+
+def _factorised(product: Expression) -> Mapping[str, Expression] | None:
+    """The factors of a product by atom; None if it is no product of factors over one atom each, or not exact."""
+    leaves = _leaves(product)
+    if leaves is None:
+        return None
+    factors: dict[str, Expression] = {}
+    constants = []
+    for leaf in leaves:
+        atoms = atoms_of(leaf)
+        if len(atoms) > 1:
+            return None
+        if atoms:
+            factors[atoms[0]] = arithmetic("multiply", factors[atoms[0]], leaf) if atoms[0] in factors else leaf
+        else:
+            constants.append(leaf)
+    for constant in constants:
+        first = next(iter(factors))
+        factors[first] = arithmetic("multiply", factors[first], constant)
+    return factors
+
+
+def _leaves(expression: Expression) -> list[Expression] | None:
+    """The factors of nested exact multiplications; None if one of these may round or overflow."""
+    if not isinstance(expression, Call) or expression.op != "multiply" or len(atoms_of(expression)) < 2:
+        return [expression]
+    left, right = expression.args
+    if expression.type.kind is Kind.DECIMAL:
+        exact = left.type.precision + right.type.precision + 1 <= MAX_PRECISION
+    else:
+        exact = expression.type.is_integer and _bits(expression) <= _TYPE_BITS[expression.type.kind]
+    one, two = _leaves(left), _leaves(right)
+    return [*one, *two] if exact and one is not None and two is not None else None
+
+
+_TYPE_BITS = {Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}
+
+
+def _bits(expression: Expression) -> int:
+    """A bound on the size of an integer: the absolute value is at most two to this power."""
+    if isinstance(expression, Literal) and isinstance(expression.value, int):
+        return abs(expression.value).bit_length()
+    if isinstance(expression, Call) and expression.op == "cast" and expression.args[0].type.is_integer:
+        return _bits(expression.args[0])
+    if isinstance(expression, Call) and expression.op == "multiply":
+        return sum(_bits(a) for a in expression.args)
+    return _TYPE_BITS.get(expression.type.kind, 64)

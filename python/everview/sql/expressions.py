@@ -1,0 +1,361 @@
+"""Scalar SQL expressions to typed expressions.
+
+``ExpressionLowering`` walks a sqlglot tree. Names are resolved by the callback it is given; aggregate calls are handed
+to a second callback where they are allowed (SELECT list, HAVING) and refused elsewhere. BETWEEN, simple CASE, ILIKE
+and the like are written in terms of other operations here, so evaluators see a small set.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sqlglot import exp
+
+from everview.query.expression import Call, Expression, Literal
+from everview.schema.datatype import BOOLEAN, DATE, INT, NULL, STRING, Kind
+from everview.sql import functions
+from everview.sql.coercion import arithmetic, case, cast_to, compare, in_list, logical, negate
+from everview.sql.intervals import add_interval, interval_of
+from everview.sql.literal import CoercionError, in_range, number_literal
+from everview.sql.reject import close_matches, mismatch, reject
+from everview.sql.spans import text_of
+from everview.sql.types import data_type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Resolve = Callable[[exp.Column], Expression]
+    LowerAggregate = Callable[["ExpressionLowering", str, exp.Anonymous], Expression]
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+    exp.NullSafeEQ: "eq_null_safe",
+}
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.IntDiv: "int_div",
+    exp.Mod: "modulo",
+}
+_SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists, exp.Any, exp.All)
+
+
+class ExpressionLowering:
+    """Lowers expressions of one query block."""
+
+    def __init__(self, sql: str, resolve: Resolve, aggregate: LowerAggregate | None = None) -> None:
+        self.sql = sql
+        self._resolve = resolve
+        self._aggregate = aggregate
+
+    def without_aggregates(self) -> ExpressionLowering:
+        """The same names, aggregates refused: for the arguments of an aggregate."""
+        return ExpressionLowering(self.sql, self._resolve)
+
+    def lower(self, node: exp.Expr) -> Expression:
+        """The typed expression of a node."""
+        try:
+            return self._lower(node)
+        except CoercionError as error:
+            raise mismatch(self.sql, node, str(error)) from None
+
+    def _lower(self, node: exp.Expr) -> Expression:
+        kind = type(node)
+        if kind in _COMPARISONS:
+            return compare(_COMPARISONS[kind], self.lower(node.this), self.lower(node.expression))
+        if kind in _ARITHMETIC:
+            return self._arithmetic(_ARITHMETIC[kind], node)
+        handler = self._HANDLERS.get(kind)
+        if handler is not None:
+            return handler(self, node)
+        if isinstance(node, _SUBQUERIES):
+            raise reject("SUBQUERY_EXPRESSION", self.sql, node, name=_subquery_name(node))
+        if isinstance(node, exp.Window):
+            raise reject("WINDOW_FUNCTION", self.sql, node)
+        if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentUser | exp.SessionUser):
+            raise reject("NONDETERMINISTIC_FUNCTION", self.sql, node, name=text_of(node, self.sql).upper())
+        if isinstance(node, exp.Interval):
+            hint = "add it to a date or timestamp"
+            raise reject("INTERVAL_VALUE", self.sql, node, name="an interval on its own", hint=hint)
+        raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
+
+    # Names, constants, parentheses.
+
+    def _column(self, node: exp.Column) -> Expression:
+        if isinstance(node.this, exp.Star):
+            raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name="`*` inside an expression")
+        return self._resolve(node)
+
+    def _literal(self, node: exp.Literal) -> Expression:
+        return Literal(node.this, STRING) if node.is_string else number_literal(node.this)
+
+    def _adjacent_strings(self, node: exp.Concat) -> Expression:
+        return Literal("".join(part.this for part in node.expressions), STRING)
+
+    def _paren(self, node: exp.Paren) -> Expression:
+        return self.lower(node.this)
+
+    # Arithmetic.
+
+    def _arithmetic(self, op: str, node: exp.Expr) -> Expression:
+        if op in ("add", "subtract"):
+            found = self._interval_arithmetic(op, node)
+            if found is not None:
+                return found
+        left, right = self.lower(node.this), self.lower(node.expression)
+        if op in ("add", "subtract") and Kind.DATE in (left.type.kind, right.type.kind):
+            return self._date_arithmetic(op, node, left, right)
+        if op == "subtract" and left.type.kind is Kind.TIMESTAMP:
+            hint = "compare the timestamps, or their dates by datediff(end, start)"
+            raise reject("INTERVAL_VALUE", self.sql, node, name="the difference of two timestamps", hint=hint)
+        return arithmetic(op, left, right)
+
+    def _interval_arithmetic(self, op: str, node: exp.Expr) -> Expression | None:
+        right = interval_of(node.expression)
+        if right is not None:
+            if interval_of(node.this) is not None:
+                hint = "add it to a date or timestamp"
+                raise reject("INTERVAL_VALUE", self.sql, node, name="an interval on its own", hint=hint)
+            return add_interval(self.lower(node.this), -right if op == "subtract" else right)
+        left = interval_of(node.this) if op == "add" else None
+        return None if left is None else add_interval(self.lower(node.expression), left)
+
+    def _date_arithmetic(self, op: str, node: exp.Expr, left: Expression, right: Expression) -> Expression:
+        if op == "subtract" and right.type.kind in (Kind.DATE, Kind.TIMESTAMP):
+            hint = "use datediff(end, start) for the number of days"
+            raise reject("INTERVAL_VALUE", self.sql, node, name="the difference of two dates", hint=hint)
+        if left.type.kind is not Kind.DATE and op == "add":
+            left, right = right, left
+        if right.type.kind not in (Kind.SMALLINT, Kind.INT):
+            raise CoercionError(f"`{op}` takes a date and an int, not `{left.type}` and `{right.type}`")
+        step = cast_to(right, INT)
+        return Call("date_add" if op == "add" else "date_sub", (left, step), DATE, left.nullable or step.nullable)
+
+    def _neg(self, node: exp.Neg) -> Expression:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return number_literal("-" + node.this.this)
+        operand = self.lower(node.this)
+        if isinstance(operand, Literal) and operand.type.is_numeric:
+            if isinstance(operand.value, int):
+                return Literal(in_range(-operand.value, operand.type), operand.type)
+            if isinstance(operand.value, float | Decimal):
+                return Literal(-operand.value, operand.type)
+        return negate(operand)
+
+    # Conditions.
+
+    def _and(self, node: exp.And) -> Expression:
+        return logical("and", *(self.lower(part) for part in _flatten(node, exp.And)))
+
+    def _or(self, node: exp.Or) -> Expression:
+        return logical("or", *(self.lower(part) for part in _flatten(node, exp.Or)))
+
+    def _not(self, node: exp.Not) -> Expression:
+        if isinstance(node.this, exp.Is):
+            return self._is(node.this, negated=True)
+        return logical("not", self.lower(node.this))
+
+    def _is(self, node: exp.Is, *, negated: bool = False) -> Expression:
+        operand, what = self.lower(node.this), node.expression
+        if isinstance(what, exp.Null):
+            return functions.is_null(operand, negated=negated)
+        if isinstance(what, exp.Boolean):
+            test = compare("eq_null_safe", operand, Literal(what.this, BOOLEAN))
+            return logical("not", test) if negated else test
+        raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
+
+    def _distinct_from(self, node: exp.NullSafeNEQ) -> Expression:
+        return logical("not", compare("eq_null_safe", self.lower(node.this), self.lower(node.expression)))
+
+    def _between(self, node: exp.Between) -> Expression:
+        subject = self.lower(node.this)
+        low, high = self.lower(node.args["low"]), self.lower(node.args["high"])
+        # Spark pads CHAR operands of comparisons, but not those of BETWEEN.
+        return logical("and", compare("ge", subject, low, pad=False), compare("le", subject, high, pad=False))
+
+    def _in(self, node: exp.In) -> Expression:
+        if node.args.get("query") is not None:
+            raise reject("SUBQUERY_EXPRESSION", self.sql, node, name="IN (subquery)")
+        return in_list(self.lower(node.this), [self.lower(choice) for choice in node.expressions])
+
+    def _like(self, node: exp.Expr, escape: Expression | None = None) -> Expression:
+        subject, pattern = cast_to(self.lower(node.this), STRING), cast_to(self.lower(node.expression), STRING)
+        if isinstance(node, exp.ILike):
+            subject = Call("lower", (subject,), STRING, subject.nullable)
+            pattern = Call("lower", (pattern,), STRING, pattern.nullable)
+        args = (subject, pattern) if escape is None else (subject, pattern, escape)
+        found: Expression = Call("like", args, BOOLEAN, subject.nullable or pattern.nullable)
+        return logical("not", found) if node.args.get("negate") else found
+
+    def _escape(self, node: exp.Escape) -> Expression:
+        escape = self.lower(node.expression)
+        if not isinstance(escape, Literal) or not isinstance(escape.value, str) or len(escape.value) != 1:
+            raise CoercionError("ESCAPE takes one character")
+        return self._like(node.this, escape)
+
+    # CASE, CAST and the functions with a syntax of their own.
+
+    def _case(self, node: exp.Case) -> Expression:
+        subject = None if node.this is None else self.lower(node.this)
+        branches = []
+        for branch in node.args["ifs"]:
+            when = self.lower(branch.this)
+            if subject is not None:
+                when = compare("eq", subject, when)
+            branches.append((when, self.lower(branch.args["true"])))
+        default = node.args.get("default")
+        return case(branches, Literal(None, NULL) if default is None else self.lower(default))
+
+    def _cast(self, node: exp.Cast) -> Expression:
+        target = data_type_of(node.args["to"], self.sql)
+        dates = self._date_difference(node.this)
+        if dates is not None and target.is_numeric:
+            return cast_to(functions.datediff(dates), target)
+        return functions.explicit_cast(self.lower(node.this), target)
+
+    def _try_cast(self, node: exp.TryCast) -> Expression:
+        why, hint = "a failed cast refuses the batch", "use CAST"
+        raise reject("UNSUPPORTED_FUNCTION", self.sql, node, name="TRY_CAST", why=why, hint=hint)
+
+    def _extract(self, node: exp.Extract) -> Expression:
+        field = node.this.name.lower()
+        dates = self._date_difference(node.expression)
+        if dates is not None and field in ("day", "days", "d"):
+            return functions.datediff(dates)
+        part = functions.EXTRACT_FIELDS.get(field)
+        if part is None:
+            hint = "supported are " + ", ".join(sorted({f.upper() for f in functions.EXTRACT_FIELDS if len(f) > 3}))
+            hint = "use SECOND(x)" if field.startswith("sec") else hint
+            why = "the field is not supported"
+            name = f"EXTRACT({node.this.name.upper()} FROM ...)"
+            raise reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name, why=why, hint=hint)
+        return functions.date_part(part)([self.lower(node.expression)])
+
+    def _date_difference(self, node: exp.Expr) -> list[Expression] | None:
+        """The two dates of ``a - b``, which is an interval that only EXTRACT and CAST can read."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if not isinstance(node, exp.Sub) or interval_of(node.expression) is not None:
+            return None
+        operands = [self.lower(node.this), self.lower(node.expression)]
+        return operands if all(o.type.kind is Kind.DATE for o in operands) else None
+
+    def _substring(self, node: exp.Substring) -> Expression:
+        parts = [node.this, node.args.get("start"), node.args.get("length")]
+        if parts[1] is None:
+            raise CoercionError("SUBSTRING needs a position")
+        return functions.substring([self.lower(p) for p in parts if p is not None])
+
+    def _trim(self, node: exp.Trim) -> Expression:
+        op = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+        parts = [node.this, node.args.get("expression")]
+        return functions.trim(op, [self.lower(p) for p in parts if p is not None])
+
+    def _concat(self, node: exp.DPipe) -> Expression:
+        return functions.concat([self.lower(part) for part in _flatten(node, exp.DPipe)])
+
+    def _aggregate_filter(self, node: exp.Filter) -> Expression:
+        raise reject("AGGREGATE_FILTER", self.sql, node)
+
+    # Calls.
+
+    def _call(self, node: exp.Anonymous) -> Expression:
+        name = node.name.lower()
+        if name in functions.AGGREGATES:
+            if self._aggregate is None:
+                raise reject("MISPLACED_AGGREGATE", self.sql, node, name=name.upper())
+            return self._aggregate(self, "avg" if name == "mean" else name, node)
+        function = functions.SCALARS.get(name)
+        if function is None:
+            raise self._unknown_function(node, name)
+        count = len(node.expressions)
+        if count < function.least or (function.most is not None and count > function.most):
+            expected = str(function.least) if function.least == function.most else f"{function.least} or more"
+            if function.most is not None and function.most > function.least:
+                expected = f"{function.least} to {function.most}"
+            why = f"it is called with {count} arguments"
+            hint = f"it takes {expected}" + (", for units use + INTERVAL" if name.startswith("date") else "")
+            raise reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name.upper(), why=why, hint=hint)
+        return function.build([self.lower(argument) for argument in node.expressions])
+
+    def _unknown_function(self, node: exp.Anonymous, name: str) -> Exception:
+        if name in functions.EXTREMA:
+            return reject("MIN_MAX", self.sql, node, name=name.upper())
+        if name in functions.OTHER_AGGREGATES:
+            return reject("AGGREGATE_FUNCTION", self.sql, node, name=name.upper())
+        if name in functions.NONDETERMINISTIC:
+            return reject("NONDETERMINISTIC_FUNCTION", self.sql, node, name=name.upper())
+        if name in functions.WINDOW_ONLY:
+            return reject("WINDOW_FUNCTION", self.sql, node)
+        known = [*functions.SCALARS, *functions.AGGREGATES]
+        hint = close_matches(name, known) or ""
+        why = "it is not among the supported functions"
+        return reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name.upper(), why=why, hint=hint)
+
+    _HANDLERS: ClassVar[dict[type[exp.Expr], Callable[[Any, Any], Expression]]] = {
+        exp.Column: _column,
+        exp.Literal: _literal,
+        exp.Null: lambda _, __: Literal(None, NULL),
+        exp.Boolean: lambda _, node: Literal(node.this, BOOLEAN),
+        exp.Concat: _adjacent_strings,
+        exp.Paren: _paren,
+        exp.Neg: _neg,
+        exp.And: _and,
+        exp.Or: _or,
+        exp.Not: _not,
+        exp.Is: _is,
+        exp.NullSafeNEQ: _distinct_from,
+        exp.Between: _between,
+        exp.In: _in,
+        exp.Like: _like,
+        exp.ILike: _like,
+        exp.Escape: _escape,
+        exp.Case: _case,
+        exp.Cast: _cast,
+        exp.TryCast: _try_cast,
+        exp.Extract: _extract,
+        exp.Substring: _substring,
+        exp.Trim: _trim,
+        exp.DPipe: _concat,
+        exp.Filter: _aggregate_filter,
+        exp.Anonymous: _call,
+    }
+
+
+def conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    """The parts of a condition that are combined by AND, parentheses removed."""
+    found, open_nodes = [], [node]
+    while open_nodes:  # chains of AND are deep on the left: no recursion
+        part = open_nodes.pop()
+        if isinstance(part, exp.Paren):
+            open_nodes.append(part.this)
+        elif isinstance(part, exp.And):
+            open_nodes += [part.expression, part.this]
+        else:
+            found.append(part)
+    return found
+
+
+def _flatten(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
+    found, open_nodes = [], [node]
+    while open_nodes:
+        part = open_nodes.pop()
+        if isinstance(part, kind):
+            open_nodes += [part.args["expression"], part.args["this"]]
+        else:
+            found.append(part)
+    return found
+
+
+def _subquery_name(node: exp.Expr) -> str:
+    if isinstance(node, exp.Exists):
+        return "EXISTS (subquery)"
+    return "ANY/ALL (subquery)" if isinstance(node, exp.Any | exp.All) else "a scalar subquery"

@@ -1,0 +1,168 @@
+"""What is refused, why, and what to write instead: one table.
+
+Every entry has a stable code. ``reject`` builds the error; the caller gives the place. Codes are part of the public
+interface: later versions lift entries, they do not rename them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from everview.errors import SchemaError, Span, UnsupportedQueryError
+from everview.sql.spans import span_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlglot import exp
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """``what`` names the construct (with parameters in braces), ``why`` gives the reason, ``hint`` the way out."""
+
+    what: str
+    why: str
+    hint: str
+
+
+_QUERY_SHAPE = "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING over inner joins"
+
+REASONS: dict[str, Reason] = {
+    "UNSUPPORTED_STATEMENT": Reason(
+        "statement {name} is not supported",
+        "a session takes definitions; data changes go through apply()",
+        "supported are CREATE TABLE, CREATE [MATERIALIZED] VIEW, DROP TABLE and DROP VIEW",
+    ),
+    "UNSUPPORTED_CLAUSE": Reason(
+        "{name} is not supported",
+        "it is not part of what defines a maintained table or view",
+        "leave it out, or write it in another way",
+    ),
+    "OUTER_JOIN": Reason(
+        "{name} is not supported",
+        "rows without a partner would have to be tracked",
+        "use [INNER] JOIN ... ON / USING, NATURAL JOIN or CROSS JOIN",
+    ),
+    "SEMI_OR_ANTI_JOIN": Reason(
+        "{name} is not supported",
+        "only inner joins are maintained",
+        "use an inner join; SELECT DISTINCT removes the duplicates it makes",
+    ),
+    "SET_OPERATION": Reason("{name} is not supported", "a view is one SELECT", "define one view per SELECT"),
+    "ORDER_BY": Reason(
+        "{name} is not supported", "a view is a bag of rows without an order", "sort what you read from the view"
+    ),
+    "LIMIT": Reason(
+        "{name} is not supported", "a view keeps its whole result", "take the first rows of what you read from the view"
+    ),
+    "WINDOW_FUNCTION": Reason(
+        "a window function is not supported",
+        "a change of one row changes the result of many",
+        "supported are the aggregates COUNT, SUM and AVG with GROUP BY",
+    ),
+    "QUALIFY": Reason("QUALIFY is not supported", "it filters on window functions", _QUERY_SHAPE),
+    "SUBQUERY_EXPRESSION": Reason(
+        "{name} is not supported",
+        "only derived tables in FROM are merged into the query",
+        "write it as a join; SELECT DISTINCT where duplicates matter",
+    ),
+    "DERIVED_TABLE_NOT_MERGEABLE": Reason(
+        "{name} in a derived table or CTE is not supported",
+        "a derived table must be a plain select-project-join so that it can be merged into the query around it",
+        "move {name} to the outermost query",
+    ),
+    "RECURSIVE_CTE": Reason("WITH RECURSIVE is not supported", "recursion is not maintained", _QUERY_SHAPE),
+    "NO_FROM": Reason(
+        "a query without FROM is not supported", "there is nothing to maintain", "select from at least one table"
+    ),
+    "TABLE_EXPRESSION": Reason(
+        "{name} in FROM is not supported", "only tables and derived tables can change", "join tables by name"
+    ),
+    "GROUPING_SETS": Reason(
+        "{name} is not supported", "a view groups in one way", "GROUP BY expressions; one view per grouping set"
+    ),
+    "MIN_MAX": Reason(
+        "{name} is not supported",
+        "a minimum or maximum cannot be maintained under deletes from sums alone",
+        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x)",
+    ),
+    "DISTINCT_AGGREGATE": Reason(
+        "{name}(DISTINCT ...) is not supported",
+        "it is not a sum over rows",
+        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x); or count the rows of a SELECT DISTINCT view",
+    ),
+    "AGGREGATE_FUNCTION": Reason(
+        "aggregate function {name} is not supported",
+        "only sums and counts are maintained",
+        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x)",
+    ),
+    "AGGREGATE_FILTER": Reason(
+        "FILTER (WHERE ...) on an aggregate is not supported",
+        "it has an equal form",
+        "write SUM(CASE WHEN condition THEN x END)",
+    ),
+    "MISPLACED_AGGREGATE": Reason(
+        "{name} is an aggregate and not allowed here",
+        "aggregates belong to the SELECT list and HAVING, and do not nest",
+        "move the condition to HAVING, or aggregate at the outermost level only",
+    ),
+    "NONDETERMINISTIC_FUNCTION": Reason(
+        "{name} is not supported",
+        "its value changes without a change of the tables",
+        "put the value into a column, or into the query as a literal",
+    ),
+    "UNSUPPORTED_FUNCTION": Reason("function {name} is not supported", "{why}", "{hint}"),
+    "UNSUPPORTED_EXPRESSION": Reason(
+        "{name} is not supported",
+        "it is not among the scalar expressions",
+        "supported are arithmetic, comparisons, AND/OR/NOT, IN (list), BETWEEN, LIKE, IS NULL, CASE, COALESCE, CAST, "
+        "EXTRACT, date and interval arithmetic, and string and number functions",
+    ),
+    "INTERVAL_VALUE": Reason(
+        "{name} is not supported",
+        "intervals are not values of a column",
+        "{hint}",
+    ),
+    "CROSS_TABLE_CONDITION": Reason(
+        "a condition over {tables} that is not an equality is not supported",
+        "tables are joined on equality of two expressions, each over one table",
+        "supported across tables is `left expression = right expression`, combined by AND; "
+        "any boolean expression may be used over one table",
+    ),
+    "UNSUPPORTED_TYPE": Reason(
+        "type {name} is not supported",
+        "the engine has no such values",
+        "supported are BOOLEAN, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, VARCHAR(n), CHAR(n), DATE "
+        "and TIMESTAMP",
+    ),
+}
+
+
+def reject(code: str, sql: str, place: exp.Expr | Span, **parameters: Any) -> UnsupportedQueryError:
+    """The error for an entry of the table; ``parameters`` fill its braces."""
+    reason = REASONS[code]
+    span = place if isinstance(place, Span) else span_of(place)
+    what, why, hint = (text.format(**parameters) for text in (reason.what, reason.why, reason.hint))
+    named = {k: v for k, v in parameters.items() if k not in ("why", "hint")}
+    return UnsupportedQueryError(code, f"{what}: {why}", hint=hint, sql=sql, span=span, **named)
+
+
+def mismatch(sql: str, place: exp.Expr | Span, message: str) -> SchemaError:
+    """Types that do not fit together."""
+    span = place if isinstance(place, Span) else span_of(place)
+    return SchemaError("TYPE_MISMATCH", message, sql=sql, span=span, hint="add a CAST or correct the value")
+
+
+def close_matches(name: str, known: Iterable[str]) -> str | None:
+    """A hint that lists the names nearest to one that is unknown."""
+    by_lower = {k.lower(): k for k in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
+    if near:
+        return "did you mean " + " or ".join(f"`{by_lower[n]}`" for n in near) + "?"
+    if by_lower:
+        listed = sorted(by_lower.values())
+        return "known are " + ", ".join(f"`{n}`" for n in listed[:10]) + (", ..." if len(listed) > 10 else "")
+    return None

@@ -1,0 +1,324 @@
+"""FROM and WHERE of a query block, derived tables and CTEs merged into it.
+
+``Resolver`` collects, over all nested blocks, the atoms (occurrences of tables) and the conditions (conjuncts of
+WHERE and ON). A derived table contributes its atoms and conditions and becomes a relation whose columns are
+expressions over them, so nothing is left of it afterwards. A CTE is lowered anew at each reference: its atoms occur
+as often as it is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from everview.errors import SchemaError, Span
+from everview.query.expression import Expression, Literal
+from everview.sql import functions
+from everview.sql.coercion import compare, condition
+from everview.sql.expressions import ExpressionLowering, conjuncts
+from everview.sql.literal import CoercionError
+from everview.sql.reject import close_matches, mismatch, reject
+from everview.sql.scope import NamedExpression, Relation, Scope, qualified
+from everview.sql.spans import keyword_span, span_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from everview.schema.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A conjunct with its place in the SQL text."""
+
+    expression: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """A column of a SELECT list."""
+
+    name: str
+    expression: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Cte:
+    query: exp.Expr
+    columns: tuple[str, ...]
+    visible: Mapping[str, _Cte]
+
+
+# Clauses of a SELECT that are refused wherever they occur.
+_REFUSED_CLAUSES = {
+    "order": ("ORDER_BY", "ORDER BY"),
+    "sort": ("ORDER_BY", "SORT BY"),
+    "cluster": ("ORDER_BY", "CLUSTER BY"),
+    "distribute": ("ORDER_BY", "DISTRIBUTE BY"),
+    "limit": ("LIMIT", "LIMIT"),
+    "offset": ("LIMIT", "OFFSET"),
+    "qualify": ("QUALIFY", "QUALIFY"),
+    "windows": ("WINDOW_FUNCTION", "WINDOW"),
+    "laterals": ("TABLE_EXPRESSION", "LATERAL VIEW"),
+    "sample": ("TABLE_EXPRESSION", "TABLESAMPLE"),
+    "pivots": ("TABLE_EXPRESSION", "PIVOT"),
+    "match": ("TABLE_EXPRESSION", "MATCH_RECOGNIZE"),
+}
+_SELECT_PARTS = {
+    "expressions",
+    "from_",
+    "joins",
+    "where",
+    "group",
+    "having",
+    "distinct",
+    "with_",
+    "hint",
+    "kind",
+    "alias",
+}
+
+
+class Resolver:
+    """Collects ``atoms`` and ``conditions`` of a query, blocks within blocks included."""
+
+    def __init__(self, sql: str, tables: Mapping[str, Table]) -> None:
+        self.sql = sql
+        self.atoms: dict[str, Table] = {}
+        self.conditions: list[Condition] = []
+        self._tables = tables
+        self._reserved: set[str] = set()
+
+    def unwrap(self, query: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[exp.Select, Mapping[str, _Cte]]:
+        """The SELECT inside parentheses, with the CTEs it sees; clauses no block may have are refused."""
+        if isinstance(query, exp.SetOperation):
+            name = type(query).__name__.upper()
+            whole = span_of(query)
+            between = Span(span_of(query.this).end, span_of(query.expression).start)
+            place = keyword_span(self.sql, between if between.start < between.end else whole, name)
+            raise reject("SET_OPERATION", self.sql, place, name=name)
+        if not isinstance(query, exp.Select | exp.Subquery):
+            raise reject("TABLE_EXPRESSION", self.sql, query, name=f"`{text_of(query, self.sql)}`")
+        with_ = query.args.get("with_")
+        if with_ is not None:
+            ctes = self._with(with_, ctes)
+        for part, (code, name) in _REFUSED_CLAUSES.items():
+            clause = query.args.get(part)
+            if clause:
+                place = clause[0] if isinstance(clause, list) else clause
+                raise reject(code, self.sql, place, name=name)
+        if isinstance(query, exp.Subquery):
+            return self.unwrap(query.this, ctes)
+        for part, value in query.args.items():
+            if value and part not in _SELECT_PARTS:
+                raise reject("UNSUPPORTED_CLAUSE", self.sql, query, name=part.strip("_").upper())
+        return query, ctes
+
+    def block(self, select: exp.Select, ctes: Mapping[str, _Cte], prefix: str = "") -> Scope:
+        """The scope of a SELECT; its atoms and conditions are collected. ``prefix`` is the alias of a derived table."""
+        from_ = select.args.get("from_")
+        if from_ is None:
+            raise reject("NO_FROM", self.sql, select)
+        joins = select.args.get("joins") or []
+        if not prefix:
+            items = [from_.this, *(j.this for j in joins)]
+            self._reserved = {i.alias_or_name.lower() for i in items if isinstance(i, exp.Table)}
+        scope = Scope(self.sql)
+        self._from_item(from_.this, scope, ctes, prefix)
+        for join in joins:
+            self._join(join, scope, ctes, prefix)
+        where = select.args.get("where")
+        if where is not None:
+            self._conditions(where.this, scope)
+        return scope
+
+    def items(
+        self, select: exp.Select, scope: Scope, lowering: ExpressionLowering, aliases: dict[str, Expression]
+    ) -> list[SelectItem]:
+        """The SELECT list, stars expanded. ``aliases`` is filled as it goes: later items may use earlier aliases."""
+        found: list[SelectItem] = []
+        for node in select.expressions:
+            span = span_of(node)
+            star = self._star(node, scope)
+            if star is not None:
+                found += [SelectItem(name, expression, span) for name, expression in star]
+                continue
+            inner = node.this if isinstance(node, exp.Alias) else node
+            expression = lowering.lower(inner)
+            if isinstance(node, exp.Alias):
+                name = node.alias
+                aliases.setdefault(name.lower(), expression)
+            else:
+                name = _output_name(inner, self.sql)
+            found.append(SelectItem(name, expression, span))
+        return found
+
+    # FROM.
+
+    def _from_item(
+        self, node: exp.Expr, scope: Scope, ctes: Mapping[str, _Cte], prefix: str, using: exp.Join | None = None
+    ) -> None:
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table) and not node.alias:
+            node = node.this
+        relation = self._relation(node, ctes, prefix)
+        if any(r.alias.lower() == relation.alias.lower() for r in scope.relations):
+            message = f"alias `{relation.alias}` occurs twice in FROM"
+            hint = "give each occurrence of a table its own alias"
+            raise SchemaError("DUPLICATE_ALIAS", message, sql=self.sql, span=span_of(node), hint=hint)
+        scope.add(relation, () if using is None else self._merge(using, scope, relation))
+        for join in node.args.get("joins") or []:
+            self._join(join, scope, ctes, prefix)
+
+    def _relation(self, node: exp.Expr, ctes: Mapping[str, _Cte], prefix: str) -> Relation:
+        for part, (code, name) in _REFUSED_CLAUSES.items():
+            if node.args.get(part):
+                clause = node.args[part]
+                raise reject(code, self.sql, clause[0] if isinstance(clause, list) else clause, name=name)
+        if isinstance(node, exp.Subquery):
+            return self._derived(node.this, node.alias or "", _alias_columns(node), ctes, node)
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise reject("TABLE_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
+        name, alias = node.name, node.alias_or_name
+        if node.args.get("when") or node.args.get("version"):
+            raise reject("TABLE_EXPRESSION", self.sql, node, name="time travel")
+        if not node.db and name.lower() in ctes:
+            cte = ctes[name.lower()]
+            return self._derived(cte.query, alias, _alias_columns(node) or cte.columns, cte.visible, node)
+        table = None if node.db else self._tables.get(name.lower())
+        if table is None:
+            text = f"{node.db}.{name}" if node.db else name
+            hint = close_matches(name, [*(t.name for t in self._tables.values()), *ctes])
+            raise SchemaError(
+                "UNKNOWN_TABLE", f"table `{text}` is unknown", sql=self.sql, span=span_of(node), hint=hint
+            )
+        atom = self._claim(alias, prefix)
+        self.atoms[atom] = table
+        columns = tuple((c.name, qualified(atom, c)) for c in table.columns)
+        return Relation(alias, self._renamed(columns, _alias_columns(node), node))
+
+    def _derived(
+        self, query: exp.Expr, alias: str, names: tuple[str, ...], ctes: Mapping[str, _Cte], place: exp.Expr
+    ) -> Relation:
+        select, ctes = self.unwrap(query, ctes)
+        for part, name in (("distinct", "DISTINCT"), ("group", "GROUP BY"), ("having", "HAVING")):
+            clause = select.args.get(part)
+            if clause is not None:
+                where = keyword_span(self.sql, span_of(select), name) if part == "distinct" else span_of(clause)
+                raise reject("DERIVED_TABLE_NOT_MERGEABLE", self.sql, where, name=name)
+        for call in select.find_all(exp.Anonymous):
+            if call.name.lower() in functions.AGGREGATES and call.parent_select is select:
+                raise reject("DERIVED_TABLE_NOT_MERGEABLE", self.sql, call, name=call.name.upper())
+        scope = self.block(select, ctes, prefix=alias or "derived")
+        aliases: dict[str, Expression] = {}
+        lowering = ExpressionLowering(self.sql, lambda column: scope.resolve(column, aliases))
+        items = self.items(select, scope, lowering, aliases)
+        columns = tuple((i.name, i.expression) for i in items)
+        return Relation(alias or f"derived_{len(self.atoms)}", self._renamed(columns, names, place))
+
+    def _renamed(
+        self, columns: tuple[NamedExpression, ...], names: tuple[str, ...], node: exp.Expr
+    ) -> tuple[NamedExpression, ...]:
+        if not names:
+            return columns
+        if len(names) != len(columns):
+            message = f"{len(names)} column names are given for {len(columns)} columns"
+            raise SchemaError("COLUMN_COUNT", message, sql=self.sql, span=span_of(node))
+        return tuple((n, e) for n, (_, e) in zip(names, columns, strict=True))
+
+    def _claim(self, alias: str, prefix: str) -> str:
+        """A name for an atom: its alias, prefixed by that of the derived table it came from if that is taken."""
+        taken = {name.lower() for name in self.atoms}
+        if not prefix:
+            return alias
+        name, number = alias, 1
+        while name.lower() in taken | self._reserved:
+            name = f"{prefix}_{alias}" if number == 1 else f"{prefix}_{alias}_{number}"
+            number += 1
+        return name
+
+    def _with(self, with_: exp.With, outer: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
+        if with_.args.get("recursive"):
+            raise reject("RECURSIVE_CTE", self.sql, with_)
+        ctes = dict(outer)
+        for cte in with_.expressions:
+            ctes[cte.alias.lower()] = _Cte(cte.this, _alias_columns(cte), dict(ctes))
+        return ctes
+
+    # Joins.
+
+    def _join(self, join: exp.Join, scope: Scope, ctes: Mapping[str, _Cte], prefix: str) -> None:
+        kind, side, method = join.kind, join.side, join.method
+        if kind in ("SEMI", "ANTI") or side or kind == "OUTER" or method not in ("", "NATURAL"):
+            start = span_of(join).start
+            words = self.sql[start : span_of(join.this).start].rstrip()
+            code = "SEMI_OR_ANTI_JOIN" if kind in ("SEMI", "ANTI") else "OUTER_JOIN"
+            raise reject(code, self.sql, Span(start, start + len(words)), name=" ".join(words.upper().split()))
+        merges = join if method == "NATURAL" or join.args.get("using") else None
+        self._from_item(join.this, scope, ctes, prefix, merges)
+        on = join.args.get("on")
+        if on is not None:
+            self._conditions(on, scope)
+
+    def _merge(self, join: exp.Join, scope: Scope, right: Relation) -> tuple[str, ...]:
+        """The columns of USING or NATURAL, which become equalities."""
+        if join.method == "NATURAL":
+            names = [(n, join.this) for n, _ in right.columns if scope.try_bare(n)]
+        else:
+            names = [(u.name, u) for u in join.args["using"]]
+        for name, node in names:
+            column = exp.Column(this=exp.to_identifier(name))
+            column.parent = node
+            left = scope.resolve(column)
+            others = right.find(name)
+            if len(others) != 1:
+                message = (
+                    f"column `{name}` is unknown in `{right.alias}`" if not others else f"column `{name}` is ambiguous"
+                )
+                hint = close_matches(name, [n for n, _ in right.columns])
+                code = "AMBIGUOUS_COLUMN" if others else "UNKNOWN_COLUMN"
+                raise SchemaError(code, message, sql=self.sql, span=span_of(node), hint=hint)
+            self._add_condition(compare("eq", left, others[0]), span_of(node))
+        return tuple(name for name, _ in names)
+
+    def _conditions(self, node: exp.Expr, scope: Scope) -> None:
+        lowering = ExpressionLowering(self.sql, scope.resolve)
+        for part in conjuncts(node):
+            expression = lowering.lower(part)
+            try:
+                self._add_condition(condition(expression), span_of(part))
+            except CoercionError as error:
+                raise mismatch(self.sql, part, str(error)) from None
+
+    def _add_condition(self, expression: Expression, span: Span) -> None:
+        if not (isinstance(expression, Literal) and expression.value is True):
+            self.conditions.append(Condition(expression, span))
+
+    # SELECT lists.
+
+    def _star(self, node: exp.Expr, scope: Scope) -> list[NamedExpression] | None:
+        if isinstance(node, exp.Star):
+            columns, star = scope.visible, node
+        elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            columns, star = list(scope.relation(node, node.table).columns), node.this
+        else:
+            return None
+        if star.args.get("replace") or star.args.get("rename"):
+            raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
+        excepted = {e.name.lower() for e in star.args.get("except_") or []}
+        return [c for c in columns if c[0].lower() not in excepted]
+
+
+def _alias_columns(node: exp.Expr) -> tuple[str, ...]:
+    alias = node.args.get("alias")
+    return tuple(c.name for c in alias.columns) if isinstance(alias, exp.TableAlias) else ()
+
+
+def _output_name(node: exp.Expr, sql: str) -> str:
+    """The name of a column without an alias: its own, or its text."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node.name if isinstance(node, exp.Column) else text_of(node, sql)

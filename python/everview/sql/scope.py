@@ -1,0 +1,130 @@
+"""Names in a query block: what a FROM clause brings into scope and how a column name is found.
+
+Inside ``sql`` a column of an atom is a ``ColumnRef`` whose name holds the atom and the column (``qualified``); the
+atom part is taken off when an expression is put into its atom (``unqualified``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from everview.errors import SchemaError
+from everview.query.expression import Call, ColumnRef, Expression, walk
+from everview.sql.reject import close_matches
+from everview.sql.spans import span_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlglot import exp
+
+    from everview.schema.table import Column
+
+_SEPARATOR = "\x00"
+
+NamedExpression = tuple[str, Expression]
+
+
+def qualified(atom: str, column: Column) -> ColumnRef:
+    """A column of an atom."""
+    return ColumnRef(f"{atom}{_SEPARATOR}{column.name}", column.type, column.nullable)
+
+
+def is_qualified(reference: ColumnRef) -> bool:
+    """Whether a reference is to a column of an atom, and not to the output of a stage."""
+    return _SEPARATOR in reference.name
+
+
+def split_reference(reference: ColumnRef) -> tuple[str, str]:
+    """The atom and the column of a qualified reference."""
+    atom, column = reference.name.split(_SEPARATOR)
+    return atom, column
+
+
+def columns_in(expression: Expression) -> tuple[ColumnRef, ...]:
+    """The columns of atoms that an expression reads, each once, in order."""
+    found = (e for e in walk(expression) if isinstance(e, ColumnRef) and is_qualified(e))
+    return tuple(dict.fromkeys(found))
+
+
+def atoms_of(expression: Expression) -> tuple[str, ...]:
+    """The atoms an expression reads, each once, in order."""
+    return tuple(dict.fromkeys(split_reference(c)[0] for c in columns_in(expression)))
+
+
+def unqualified(expression: Expression) -> Expression:
+    """An expression over one atom in terms of the columns of its table."""
+    if isinstance(expression, ColumnRef):
+        return ColumnRef(split_reference(expression)[1], expression.type, expression.nullable)
+    if isinstance(expression, Call):
+        args = tuple(unqualified(a) for a in expression.args)
+        return Call(expression.op, args, expression.type, expression.nullable)
+    return expression
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An item of FROM: a table or a merged derived table, under its alias."""
+
+    alias: str
+    columns: tuple[NamedExpression, ...]
+
+    def find(self, name: str) -> list[Expression]:
+        """The columns of this name."""
+        return [e for n, e in self.columns if n.lower() == name.lower()]
+
+
+@dataclass(slots=True)
+class Scope:
+    """The relations of one FROM clause. ``visible`` is what ``*`` and bare names see: USING merges columns there."""
+
+    sql: str
+    relations: list[Relation] = field(default_factory=list)
+    visible: list[NamedExpression] = field(default_factory=list)
+
+    def add(self, relation: Relation, using: tuple[str, ...] = ()) -> None:
+        """Bring a relation into scope; the columns ``using`` are seen once, first, as those of the left side."""
+        merged = {name.lower() for name in using}
+        first = [v for u in using for v in self.visible if v[0].lower() == u.lower()]
+        rest = [v for v in self.visible if v[0].lower() not in merged]
+        new = [v for v in relation.columns if v[0].lower() not in merged]
+        self.visible = [*first, *rest, *new]
+        self.relations.append(relation)
+
+    def relation(self, node: exp.Expr, alias: str) -> Relation:
+        """The relation of this alias."""
+        for relation in self.relations:
+            if relation.alias.lower() == alias.lower():
+                return relation
+        hint = close_matches(alias, [r.alias for r in self.relations])
+        raise self._error("UNKNOWN_TABLE", f"table or alias `{alias}` is not in FROM", node, hint)
+
+    def try_bare(self, name: str) -> list[Expression]:
+        """What a bare name may stand for."""
+        return [e for n, e in self.visible if n.lower() == name.lower()]
+
+    def resolve(self, node: exp.Column, aliases: Mapping[str, Expression] | None = None) -> Expression:
+        """The expression of a column name; ``aliases`` are looked at where the tables have no such column."""
+        name = node.name
+        if node.args.get("db") is not None:
+            raise self._error("UNKNOWN_COLUMN", f"column `{text_of(node, self.sql)}` is unknown", node, None)
+        if node.table:
+            relation = self.relation(node, node.table)
+            found, known = relation.find(name), [n for n, _ in relation.columns]
+        else:
+            found, known = self.try_bare(name), [n for n, _ in self.visible]
+            if not found and aliases is not None and name.lower() in aliases:
+                return aliases[name.lower()]
+        if len(found) > 1:
+            owners = [f"`{r.alias}.{name}`" for r in self.relations if r.find(name)]
+            hint = "write " + " or ".join(owners) if not node.table else None
+            raise self._error("AMBIGUOUS_COLUMN", f"column `{name}` is ambiguous", node, hint)
+        if not found:
+            where = f" in `{node.table}`" if node.table else ""
+            hint = close_matches(name, known)
+            raise self._error("UNKNOWN_COLUMN", f"column `{name}` is unknown{where}", node, hint)
+        return found[0]
+
+    def _error(self, code: str, message: str, node: exp.Expr, hint: str | None) -> SchemaError:
+        return SchemaError(code, message, sql=self.sql, span=span_of(node), hint=hint)

@@ -1,0 +1,238 @@
+"""From atoms and conditions to a conjunctive query: equality classes become variables.
+
+A term is an expression over one atom. An equality between terms of two atoms puts them into one class; a class that
+is joined on, or asked for by ``request``, becomes a variable. Conditions over one atom are its filter.
+
+Casts between exact numbers that lose nothing (INT to BIGINT, BIGINT to DECIMAL) are taken off terms and put back when
+the atom is bound, so that ``a.x = b.y AND a.x = c.z`` is one class whatever the integer types are. The variable then
+has the widest type, and ``reference`` casts it back to the type of the column that was asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
+from everview.query.expression import Call, ColumnRef, Expression, Literal, columns_of, walk
+from everview.schema.datatype import BOOLEAN, DataType, Kind
+from everview.sql.coercion import cast_to, common_type, compare, decimal_for
+from everview.sql.reject import reject
+from everview.sql.scope import atoms_of, is_qualified, split_reference, unqualified
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from everview.errors import Span
+    from everview.schema.table import Table
+    from everview.sql.resolve import Condition
+
+Term = tuple[str, Expression]
+
+
+class CoreBuilder:
+    """Builds one conjunctive query: ``request`` variables, ``freeze`` their names, refer to them, ``build``."""
+
+    def __init__(self, sql: str, name: str, atoms: Mapping[str, Table], conditions: Sequence[Condition]) -> None:
+        self._sql = sql
+        self._name = name
+        self._atoms = atoms
+        self._filters: dict[str, list[Expression]] = {atom: [] for atom in atoms}
+        self._parent: dict[Term, Term] = {}
+        self._head: list[Term] = []
+        self._asked: dict[Term, Expression] = {}
+        self._components: list[tuple[str, Mapping[str, Expression]]] = []
+        self._variables: dict[Term, Variable] = {}
+        for found in conditions:
+            for part in _conjuncts(found.expression):
+                self._place(part, found.span)
+
+    @property
+    def first_atom(self) -> str:
+        """The atom that takes what reads no atom."""
+        return next(iter(self._atoms))
+
+    def request(self, expression: Expression) -> Term:
+        """Ask for a head variable that holds an expression over one atom (a constant counts to the first atom)."""
+        names = atoms_of(expression)
+        root = self._find((names[0] if names else self.first_atom, _stripped(expression)))
+        if root not in self._asked:
+            self._asked[root] = expression
+            self._head.append(root)
+        return root
+
+    def needs_cast(self, expression: Expression) -> bool:
+        """Whether the variable of a requested expression has a wider type than the expression."""
+        names = atoms_of(expression)
+        root = self._find((names[0] if names else self.first_atom, _stripped(expression)))
+        return _is_exact(expression.type) and self._type(root) != expression.type
+
+    def add_component(self, name: str, factors: Mapping[str, Expression]) -> None:
+        """Add an annotation component; ``factors`` by atom, over qualified columns."""
+        self._components.append((name, factors))
+
+    def freeze(self, preferred: Mapping[Term, str], hints: Mapping[Term, str]) -> None:
+        """Name the variables. ``preferred`` names are taken as they are, ``hints`` serve computed variables."""
+        roots = list(dict.fromkeys([*self._head, *(self._find(t) for t in self._parent)]))
+        taken = {name.lower() for name in preferred.values()}
+        bases = {r: self._base_name(r, hints) for r in roots if r not in preferred}
+        counts: dict[str, int] = {}
+        for base, _ in bases.values():
+            counts[base.lower()] = counts.get(base.lower(), 0) + 1
+        for root in roots:
+            if root in preferred:
+                name = preferred[root]
+            else:
+                base, atom = bases[root]
+                clash = counts[base.lower()] > 1 or base.lower() in taken
+                name = unique_name(f"{atom}_{base}" if clash else base, taken)
+            nullable = len(self._members(root)) < 2 and root[1].nullable
+            self._variables[root] = Variable(name, self._type(root), nullable)
+
+    def reference(self, expression: Expression) -> Expression:
+        """A requested expression in terms of the head, once names are frozen."""
+        names = atoms_of(expression)
+        root = self._find((names[0] if names else self.first_atom, _stripped(expression)))
+        variable = self._variables[root]
+        found = ColumnRef(variable.name, variable.type, variable.nullable)
+        return cast_to(found, expression.type) if _is_exact(expression.type) else found
+
+    def over_head(self, expression: Expression) -> Expression:
+        """An expression with its columns, which were requested, replaced by head variables."""
+        if isinstance(expression, ColumnRef) and is_qualified(expression):
+            return self.reference(expression)
+        if isinstance(expression, Call):
+            args = tuple(self.over_head(a) for a in expression.args)
+            return Call(expression.op, args, expression.type, expression.nullable)
+        return expression
+
+    def variable(self, root: Term) -> Variable:
+        """The variable of a class."""
+        return self._variables[root]
+
+    def build(self, *, distinct: bool = False) -> ConjunctiveQuery:
+        """The query."""
+        atoms = tuple(self._atom(name, table) for name, table in self._atoms.items())
+        head = tuple(self._variables[r].name for r in self._head)
+        variables = {v.name: v for v in self._variables.values()}
+        components = tuple(name for name, _ in self._components)
+        return ConjunctiveQuery(self._name, head, atoms, variables, components, distinct)
+
+    def _place(self, part: Expression, span: Span) -> None:
+        names = atoms_of(part)
+        if len(names) < 2:
+            self._filters[names[0] if names else self.first_atom].append(part)
+            return
+        if isinstance(part, Call) and part.op == "eq":
+            left, right = part.args
+            one, two = atoms_of(left), atoms_of(right)
+            if len(one) == len(two) == 1:
+                self._unite((one[0], _stripped(left)), (two[0], _stripped(right)))
+                return
+        tables = ", ".join(f"`{n}`" for n in names[:-1]) + f" and `{names[-1]}`"
+        raise reject("CROSS_TABLE_CONDITION", self._sql, span, tables=tables)
+
+    def _find(self, term: Term) -> Term:
+        while term in self._parent and self._parent[term] != term:
+            term = self._parent[term]
+        return term
+
+    def _unite(self, one: Term, two: Term) -> None:
+        for term in (one, two):
+            self._parent.setdefault(term, term)
+        order = {term: n for n, term in enumerate(self._parent)}
+        first, second = sorted((self._find(one), self._find(two)), key=order.__getitem__)
+        self._parent[second] = first
+
+    def _members(self, root: Term) -> list[Term]:
+        return [t for t in self._parent if self._find(t) == root] or [root]
+
+    def _type(self, root: Term) -> DataType:
+        found = root[1].type
+        for _, expression in self._members(root):
+            found = common_type(found, expression.type) or found
+        return found
+
+    def _base_name(self, root: Term, hints: Mapping[Term, str]) -> tuple[str, str]:
+        asked = self._asked.get(root)
+        candidates = [root[1] if asked is None else _stripped(asked), *(e for _, e in self._members(root))]
+        for expression in candidates:
+            if isinstance(expression, ColumnRef):
+                atom, column = split_reference(expression)
+                return column, atom
+        return hints.get(root) or identifier_of(candidates[0]), root[0]
+
+    def _atom(self, name: str, table: Table) -> Atom:
+        filters = list(self._filters[name])
+        bindings: list[tuple[str, Expression]] = []
+        for root, variable in self._variables.items():
+            mine = [cast_to(e, variable.type) for a, e in self._members(root) if a == name]
+            filters += [compare("eq", mine[0], other) for other in mine[1:]]
+            if mine:
+                bindings.append((variable.name, unqualified(mine[0])))
+        position = {c.name: i for i, c in enumerate(table.columns)}
+        bindings.sort(key=lambda b: min((position[c] for c in columns_of(b[1])), default=len(position)))
+        factors = tuple(unqualified(f[name]) if name in f else None for _, f in self._components)
+        keys = _keys(table, bindings)
+        return Atom(name, table.name, tuple(bindings), _conjunction([unqualified(f) for f in filters]), factors, keys)
+
+
+def unique_name(name: str, taken: set[str]) -> str:
+    """``name``, numbered if it is taken; it is taken from then on."""
+    found, number = name, 2
+    while found.lower() in taken:
+        found, number = f"{name}_{number}", number + 1
+    taken.add(found.lower())
+    return found
+
+
+def identifier_of(expression: Expression) -> str:
+    """A readable name for a computed expression: ``year_o_orderdate``."""
+    words = []
+    for part in walk(expression):
+        if isinstance(part, ColumnRef):
+            words.append(split_reference(part)[1] if is_qualified(part) else part.name)
+        elif isinstance(part, Literal):
+            words.append("null" if part.value is None else str(part.value))
+        elif part.op != "cast":
+            words.append(part.op)
+    text = re.sub(r"\W+", "_", "_".join(words)).strip("_")[:40] or "value"
+    return f"c_{text}" if text[0].isdigit() else text
+
+
+def _conjuncts(expression: Expression) -> Iterable[Expression]:
+    if isinstance(expression, Call) and expression.op == "and":
+        for arg in expression.args:
+            yield from _conjuncts(arg)
+    else:
+        yield expression
+
+
+def _conjunction(filters: list[Expression]) -> Expression | None:
+    if len(filters) < 2:
+        return filters[0] if filters else None
+    return Call("and", tuple(filters), BOOLEAN, any(f.nullable for f in filters))
+
+
+def _keys(table: Table, bindings: Sequence[tuple[str, Expression]]) -> tuple[frozenset[str], ...]:
+    bound = {e.name: v for v, b in bindings if isinstance(e := _stripped(b), ColumnRef)}
+    if not table.primary_key or any(c not in bound for c in table.primary_key):
+        return ()
+    return (frozenset(bound[c] for c in table.primary_key),)
+
+
+def _is_exact(data_type: DataType) -> bool:
+    return data_type.is_integer or data_type.kind is Kind.DECIMAL
+
+
+def _stripped(expression: Expression) -> Expression:
+    """The expression without casts between exact numbers that lose nothing."""
+    while isinstance(expression, Call) and expression.op == "cast":
+        source, target = expression.args[0].type, expression.type
+        if not (_is_exact(source) and _is_exact(target)) or (target.is_integer and not source.is_integer):
+            break
+        one, two = decimal_for(source), decimal_for(target)
+        if one.scale > two.scale or one.precision - one.scale > two.precision - two.scale:
+            break
+        expression = expression.args[0]
+    return expression

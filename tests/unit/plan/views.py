@@ -1,0 +1,119 @@
+"""Views with finishing operators, written by hand, for the tests of lowering and explain."""
+
+from decimal import Decimal
+
+from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
+from everview.query.expression import Call, ColumnRef, Literal
+from everview.query.logical_view import (
+    Aggregate,
+    Core,
+    Distinct,
+    Filter,
+    Function,
+    GroupAggregate,
+    LogicalView,
+    Map,
+    OutputColumn,
+)
+from everview.schema.datatype import BIGINT, BOOLEAN, DATE, STRING, decimal
+from everview.schema.table import Column, Table
+from textbook import TEXTBOOK, parse, tables_of, view_of
+
+MONEY, TOTAL = decimal(12, 2), decimal(22, 2)
+TABLES = {
+    "customer": Table("Customer", (Column("c_custkey", BIGINT, False), Column("c_mktsegment", STRING))),
+    "orders": Table(
+        "orders",
+        (Column("o_orderkey", BIGINT, False), Column("o_custkey", BIGINT, False), Column("o_orderdate", DATE)),
+    ),
+    "lineitem": Table("lineitem", (Column("l_orderkey", BIGINT, False), Column("l_extendedprice", MONEY))),
+}
+
+
+def tpch_q3(keyed=True):
+    """A sum over three tables, grouped by order: TPC-H Q3 without ORDER BY."""
+    segment = Call("eq", (ColumnRef("c_mktsegment", STRING), Literal("BUILDING", STRING)), BOOLEAN)
+    before = Call("lt", (ColumnRef("o_orderdate", DATE), Literal(9204, DATE)), BOOLEAN)
+    price = ColumnRef("l_extendedprice", MONEY)
+    cust, order = Variable("c_custkey", BIGINT, False), Variable("o_orderkey", BIGINT, False)
+    when = Variable("o_orderdate", DATE, True)
+    query = ConjunctiveQuery(
+        "revenue",
+        ("o_orderkey", "o_orderdate"),
+        (
+            Atom(
+                "customer",
+                "customer",
+                (("c_custkey", ColumnRef("c_custkey", BIGINT, False)),),
+                segment,
+                (None,),
+                keys=(frozenset({"c_custkey"}),) if keyed else (),
+            ),
+            Atom(
+                "orders",
+                "orders",
+                (
+                    ("o_orderkey", ColumnRef("o_orderkey", BIGINT, False)),
+                    ("c_custkey", ColumnRef("O_CustKey", BIGINT, False)),
+                    ("o_orderdate", ColumnRef("o_orderdate", DATE)),
+                ),
+                before,
+                (None,),
+            ),
+            Atom("lineitem", "lineitem", (("o_orderkey", ColumnRef("l_orderkey", BIGINT, False)),), None, (price,)),
+        ),
+        {"c_custkey": cust, "o_orderkey": order, "o_orderdate": when},
+        components=("revenue",),
+    )
+    keys = (OutputColumn("o_orderkey", BIGINT, False), OutputColumn("o_orderdate", DATE, True))
+    aggregate = Aggregate("revenue", Function.SUM, TOTAL, True, argument_type=MONEY, sum="revenue")
+    total = ColumnRef("revenue", TOTAL)
+    big = Call("gt", (total, Literal(Decimal("1000.00"), TOTAL)), BOOLEAN)
+    columns = (*keys, OutputColumn("revenue", TOTAL, True))
+    rename = Map(2, (("orderkey", ColumnRef("o_orderkey", BIGINT, False)), ("revenue", total)))
+    sql = (
+        "SELECT o_orderkey AS orderkey, SUM(l_extendedprice) AS revenue\n"
+        "FROM customer, orders, lineitem\n"
+        "WHERE c_mktsegment = 'BUILDING' AND c_custkey = o_custkey AND l_orderkey = o_orderkey\n"
+        "  AND o_orderdate < DATE '1995-03-15'\n"
+        "GROUP BY o_orderkey, o_orderdate HAVING SUM(l_extendedprice) > 1000"
+    )
+    stages = (Core(query), GroupAggregate(0, keys, (aggregate,)), Filter(1, big, columns), rename)
+    return LogicalView("revenue", sql, stages), TABLES
+
+
+def textbook(name, distinct=False):
+    query = parse(TEXTBOOK[name], distinct)
+    return view_of(query), tables_of(query)
+
+
+def count_by_ends():
+    """COUNT(*) of two-hop paths grouped by both ends: not free-connex, the aggregate reads the extended core."""
+    query = parse(TEXTBOOK["two_hop_ends"])
+    keys = (OutputColumn("c", BIGINT, False), OutputColumn("a", BIGINT, False))
+    count = Aggregate("paths", Function.COUNT, BIGINT, False)
+    return LogicalView("paths", "-- count", (Core(query), GroupAggregate(0, keys, (count,)))), tables_of(query)
+
+
+def distinct_above_filter():
+    """A filter and a DISTINCT above a core that is not free-connex."""
+    query = parse(TEXTBOOK["two_hop_ends"])
+    columns = (OutputColumn("a", BIGINT, False), OutputColumn("c", BIGINT, False))
+    differ = Call("ne", (ColumnRef("a", BIGINT, False), ColumnRef("c", BIGINT, False)), BOOLEAN)
+    view = LogicalView("pairs", "-- pairs", (Core(query), Filter(0, differ, columns), Distinct(1, columns)))
+    return view, tables_of(query)
+
+
+GOLDEN = {
+    "figure_1": lambda: textbook("figure_1"),
+    "tpch_q3": tpch_q3,
+    "two_hop_ends_distinct": lambda: textbook("two_hop_ends", distinct=True),
+    "count_by_ends": count_by_ends,
+    "example_6": lambda: textbook("example_6"),
+    "guarded": lambda: textbook("guarded"),
+    "star": lambda: textbook("star"),
+    "global": lambda: textbook("global"),
+    "product": lambda: textbook("product"),
+    "three_hop": lambda: textbook("three_hop"),
+    "two_comb": lambda: textbook("two_comb"),
+}

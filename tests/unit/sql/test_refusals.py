@@ -1,0 +1,246 @@
+"""Every refusal: its code and the text it points at."""
+
+import pytest
+
+from everview.errors import EverviewError, SchemaError, SqlParseError, UnsupportedQueryError
+from everview.sql import lower_query, parse_statements
+from everview.sql.reject import REASONS
+
+UNSUPPORTED = [
+    ("OUTER_JOIN", "SELECT t.x FROM t LEFT JOIN u ON t.id = u.id", "LEFT JOIN"),
+    ("OUTER_JOIN", "SELECT t.x FROM t\n  RIGHT  OUTER JOIN u ON t.id = u.id", "RIGHT  OUTER JOIN"),
+    ("OUTER_JOIN", "SELECT t.x FROM t FULL JOIN u USING (id)", "FULL JOIN"),
+    ("SEMI_OR_ANTI_JOIN", "SELECT t.x FROM t LEFT SEMI JOIN u ON t.id = u.id", "LEFT SEMI JOIN"),
+    ("SEMI_OR_ANTI_JOIN", "SELECT t.x FROM t ANTI JOIN u ON t.id = u.id", "ANTI JOIN"),
+    ("SET_OPERATION", "SELECT x FROM t UNION ALL SELECT x FROM t", "UNION"),
+    ("SET_OPERATION", "SELECT x FROM t EXCEPT SELECT x FROM t", "EXCEPT"),
+    ("SET_OPERATION", "SELECT x FROM (SELECT x FROM t INTERSECT SELECT x FROM t) d", "INTERSECT"),
+    ("ORDER_BY", "SELECT x FROM t ORDER BY x DESC", "ORDER BY x DESC"),
+    ("ORDER_BY", "SELECT x FROM t SORT BY x", "SORT BY x"),
+    ("LIMIT", "SELECT x FROM t LIMIT 3", "LIMIT 3"),
+    ("LIMIT", "SELECT x FROM (SELECT x FROM t LIMIT 3) d", "LIMIT 3"),
+    ("LIMIT", "SELECT x FROM t OFFSET 3", "OFFSET 3"),
+    ("WINDOW_FUNCTION", "SELECT x, SUM(x) OVER (PARTITION BY y) AS z FROM t", "SUM(x) OVER (PARTITION BY y)"),
+    ("WINDOW_FUNCTION", "SELECT row_number() AS z FROM t", "row_number()"),
+    (
+        "QUALIFY",
+        "SELECT x FROM t QUALIFY row_number() OVER (ORDER BY x) = 1",
+        "QUALIFY row_number() OVER (ORDER BY x) = 1",
+    ),
+    ("SUBQUERY_EXPRESSION", "SELECT x FROM t WHERE x IN (SELECT tid FROM u)", "x IN (SELECT tid FROM u)"),
+    ("SUBQUERY_EXPRESSION", "SELECT x FROM t WHERE EXISTS (SELECT 1 FROM u)", "EXISTS (SELECT 1 FROM u)"),
+    ("SUBQUERY_EXPRESSION", "SELECT x FROM t WHERE x = (SELECT 1 FROM u)", "(SELECT 1 FROM u)"),
+    ("DERIVED_TABLE_NOT_MERGEABLE", "SELECT x FROM (SELECT DISTINCT x FROM t) d", "DISTINCT"),
+    ("DERIVED_TABLE_NOT_MERGEABLE", "SELECT x FROM (SELECT x FROM t GROUP BY x) d", "GROUP BY x"),
+    ("DERIVED_TABLE_NOT_MERGEABLE", "WITH d AS (SELECT COUNT(*) AS n FROM t) SELECT n FROM d", "COUNT(*)"),
+    ("RECURSIVE_CTE", "WITH RECURSIVE r AS (SELECT x FROM t) SELECT x FROM r", "WITH RECURSIVE r AS (SELECT x FROM t)"),
+    ("NO_FROM", "SELECT 1", "SELECT 1"),
+    ("TABLE_EXPRESSION", "SELECT * FROM range(10)", "range(10)"),
+    ("TABLE_EXPRESSION", "SELECT * FROM VALUES (1), (2) AS w(a)", "VALUES (1), (2) AS w(a)"),
+    ("TABLE_EXPRESSION", "SELECT x FROM t TABLESAMPLE (10 PERCENT)", "TABLESAMPLE (10 PERCENT)"),
+    ("TABLE_EXPRESSION", "SELECT x FROM t LATERAL VIEW explode(x) e AS z", "LATERAL VIEW explode(x) e AS z"),
+    ("GROUPING_SETS", "SELECT x FROM t GROUP BY ROLLUP(x)", "ROLLUP(x)"),
+    ("GROUPING_SETS", "SELECT x FROM t GROUP BY CUBE(x, y)", "CUBE(x, y)"),
+    ("GROUPING_SETS", "SELECT x FROM t GROUP BY GROUPING SETS ((x), (y))", "GROUPING SETS ((x), (y))"),
+    ("GROUPING_SETS", "SELECT x FROM t GROUP BY x WITH ROLLUP", "GROUP BY x WITH ROLLUP"),
+    ("GROUPING_SETS", "SELECT x FROM t GROUP BY ALL", "GROUP BY ALL"),
+    ("MIN_MAX", "SELECT y, 1 + MIN(x) AS z FROM t GROUP BY y", "MIN(x)"),
+    ("MIN_MAX", "SELECT max(x) AS z FROM t", "max(x)"),
+    ("DISTINCT_AGGREGATE", "SELECT COUNT(DISTINCT x) AS z FROM t", "COUNT(DISTINCT x)"),
+    ("DISTINCT_AGGREGATE", "SELECT SUM(DISTINCT x) AS z FROM t", "SUM(DISTINCT x)"),
+    ("AGGREGATE_FUNCTION", "SELECT stddev(x) AS z FROM t", "stddev(x)"),
+    ("AGGREGATE_FILTER", "SELECT SUM(x) FILTER (WHERE y > 1) AS z FROM t", "SUM(x) FILTER (WHERE y > 1)"),
+    ("MISPLACED_AGGREGATE", "SELECT x FROM t WHERE SUM(x) > 1", "SUM(x)"),
+    ("MISPLACED_AGGREGATE", "SELECT SUM(COUNT(*)) AS z FROM t", "COUNT(*)"),
+    ("MISPLACED_AGGREGATE", "SELECT COUNT(*) AS n FROM t GROUP BY n", "n"),
+    ("MISPLACED_AGGREGATE", "SELECT COUNT(*) AS n FROM t GROUP BY 1", "1"),
+    ("NONDETERMINISTIC_FUNCTION", "SELECT rand() AS z FROM t", "rand()"),
+    ("NONDETERMINISTIC_FUNCTION", "SELECT x FROM t WHERE d < current_date", "current_date"),
+    ("NONDETERMINISTIC_FUNCTION", "SELECT x FROM t WHERE ts < now()", "now()"),
+    ("UNSUPPORTED_FUNCTION", "SELECT uper(s) AS z FROM t", "uper(s)"),
+    ("UNSUPPORTED_FUNCTION", "SELECT upper(s, s) AS z FROM t", "upper(s, s)"),
+    ("UNSUPPORTED_FUNCTION", "SELECT date_add(MONTH, 1, d) AS z FROM t", "date_add(MONTH, 1, d)"),
+    ("UNSUPPORTED_FUNCTION", "SELECT TRY_CAST(s AS INT) AS z FROM t", "TRY_CAST(s AS INT)"),
+    ("UNSUPPORTED_FUNCTION", "SELECT EXTRACT(SECOND FROM ts) AS z FROM t", "EXTRACT(SECOND FROM ts)"),
+    ("UNSUPPORTED_FUNCTION", "SELECT COUNT(x, y) AS z FROM t", "COUNT(x, y)"),
+    ("UNSUPPORTED_EXPRESSION", "SELECT x & y AS z FROM t", "x & y"),
+    ("UNSUPPORTED_EXPRESSION", "SELECT x FROM t WHERE s RLIKE 'a'", "s RLIKE 'a'"),
+    ("UNSUPPORTED_EXPRESSION", "SELECT x FROM t WHERE (x, y) IN ((1, 2))", "(x, y)"),
+    ("UNSUPPORTED_EXPRESSION", "SELECT x FROM t WHERE x = :p", ":p"),
+    ("INTERVAL_VALUE", "SELECT d - d AS z FROM t", "d - d"),
+    ("INTERVAL_VALUE", "SELECT ts - ts AS z FROM t", "ts - ts"),
+    ("INTERVAL_VALUE", "SELECT INTERVAL 1 DAY AS z FROM t", "INTERVAL 1 DAY"),
+    ("CROSS_TABLE_CONDITION", "SELECT t.x FROM t, u WHERE t.id = u.id AND t.x < u.x", "t.x < u.x"),
+    ("CROSS_TABLE_CONDITION", "SELECT t.x FROM t JOIN u ON t.id = u.id OR t.x = u.x", "t.id = u.id OR t.x = u.x"),
+    ("CROSS_TABLE_CONDITION", "SELECT t.x FROM t JOIN u ON t.id <=> u.id", "t.id <=> u.id"),
+    ("CROSS_TABLE_CONDITION", "SELECT t.x FROM t, u WHERE t.x + u.x = 3", "t.x + u.x = 3"),
+    ("CROSS_TABLE_CONDITION", "SELECT t.x FROM t, u WHERE NOT t.x = u.x", "NOT t.x = u.x"),
+    ("UNSUPPORTED_TYPE", "SELECT CAST(x AS BINARY) AS z FROM t", "BINARY"),
+    ("UNSUPPORTED_CLAUSE", "SELECT DISTINCT ON (x) y FROM t", "DISTINCT ON"),
+]
+
+SCHEMA = [
+    ("UNKNOWN_TABLE", "SELECT x FROM custmer", "custmer", "did you mean `customer`?"),
+    ("UNKNOWN_TABLE", "SELECT x FROM db.t", "db.t", "did you mean `t`?"),
+    ("UNKNOWN_TABLE", "SELECT w.x FROM t", "w.x", "known are `t`"),
+    ("UNKNOWN_COLUMN", "SELECT t.idd FROM t", "t.idd", "did you mean `id`?"),
+    ("UNKNOWN_COLUMN", "SELECT x FROM t WHERE xx = 1", "xx", "did you mean `x`?"),
+    ("UNKNOWN_COLUMN", "SELECT t.x FROM t JOIN u USING (n)", "n", None),
+    ("AMBIGUOUS_COLUMN", "SELECT id FROM t, u WHERE t.id = u.id", "id", "write `t.id` or `u.id`"),
+    ("DUPLICATE_ALIAS", "SELECT 1 AS z FROM g, g", "g", "give each occurrence of a table its own alias"),
+    ("DUPLICATE_COLUMN", "SELECT x, y AS X FROM t", "y AS X", "give one of them another name with AS"),
+    ("DUPLICATE_COLUMN", "SELECT * FROM g a JOIN g b ON a.dst = b.src", "*", "give one of them another name with AS"),
+    ("COLUMN_COUNT", "SELECT a FROM (SELECT x FROM t) AS d(a, b)", "(SELECT x FROM t) AS d(a, b)", None),
+    (
+        "NOT_GROUPED",
+        "SELECT x, COUNT(*) AS n FROM t",
+        "x",
+        "add `x` to GROUP BY, or aggregate it with COUNT, SUM or AVG",
+    ),
+    (
+        "NOT_GROUPED",
+        "SELECT x + y AS z FROM t GROUP BY x",
+        "x + y AS z",
+        "add `y` to GROUP BY, or aggregate it with COUNT, SUM or AVG",
+    ),
+    ("NOT_GROUPED", "SELECT x FROM t GROUP BY x HAVING y > 1", "HAVING y > 1", None),
+    ("GROUP_BY_POSITION", "SELECT x FROM t GROUP BY 7", "7", None),
+    ("TYPE_MISMATCH", "SELECT x FROM t WHERE x", "x", None),
+    ("TYPE_MISMATCH", "SELECT x FROM t WHERE y = 1 AND d = 'hello'", "d = 'hello'", None),
+    ("TYPE_MISMATCH", "SELECT DATE '2020-13-01' AS z FROM t", "DATE '2020-13-01'", None),
+    ("TYPE_MISMATCH", "SELECT x + TRUE AS z FROM t", "x + TRUE", None),
+    ("TYPE_MISMATCH", "SELECT '1' + '2' AS z FROM t", "'1' + '2'", None),
+    ("TYPE_MISMATCH", "SELECT SUM(d) AS z FROM t", "SUM(d)", None),
+    ("TYPE_MISMATCH", "SELECT CAST(d AS INT) AS z FROM t", "CAST(d AS INT)", None),
+    ("TYPE_MISMATCH", "SELECT d + INTERVAL x DAY AS z FROM t", "d + INTERVAL x DAY", None),
+    (
+        "TYPE_MISMATCH",
+        "SELECT d + (INTERVAL 1 MONTH + INTERVAL 1 DAY) AS z FROM t",
+        "d + (INTERVAL 1 MONTH + INTERVAL 1 DAY)",
+        None,
+    ),
+    ("TYPE_MISMATCH", "SELECT f DIV 2 AS z FROM t", "f DIV 2", None),
+    ("TYPE_MISMATCH", "SELECT ROUND(p, x) AS z FROM t", "ROUND(p, x)", None),
+    ("TYPE_MISMATCH", "SELECT date_trunc('eon', ts) AS z FROM t", "date_trunc('eon', ts)", None),
+    ("TYPE_MISMATCH", "SELECT TRIM(BOTH 'x' FROM s) AS z FROM t", "TRIM(BOTH 'x' FROM s)", None),
+    ("INVALID_TYPE", "SELECT CAST(x AS DECIMAL(39,0)) AS z FROM t", "DECIMAL(39,0)", None),
+]
+
+STATEMENTS = [
+    ("UNSUPPORTED_STATEMENT", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1)"),
+    ("UNSUPPORTED_STATEMENT", "DROP VIEW v; SELECT x FROM t", "SELECT x FROM t"),
+    ("UNSUPPORTED_STATEMENT", "CREATE TABLE t AS SELECT 1", "CREATE TABLE t AS SELECT 1"),
+    ("UNSUPPORTED_STATEMENT", "SHOW TABLES", "SHOW TABLES"),
+    ("UNSUPPORTED_STATEMENT", "ALTER TABLE t ADD COLUMN x INT", "ALTER TABLE t ADD COLUMN x INT"),
+    ("UNSUPPORTED_STATEMENT", "CREATE SCHEMA s", "CREATE SCHEMA s"),
+    ("UNSUPPORTED_STATEMENT", "DROP SCHEMA s", "DROP SCHEMA s"),
+    ("UNSUPPORTED_CLAUSE", "CREATE OR REPLACE TABLE t (a INT)", "OR REPLACE"),
+    ("UNSUPPORTED_CLAUSE", "DROP TABLE t CASCADE", "CASCADE"),
+    ("UNSUPPORTED_CLAUSE", "CREATE TEMPORARY VIEW v AS SELECT x FROM t", "TEMPORARY"),
+    ("UNSUPPORTED_CLAUSE", "CREATE VIEW v (a, b) AS SELECT x, y FROM t", "a, b"),
+    ("UNSUPPORTED_CLAUSE", "CREATE TABLE t (a INT UNIQUE)", "UNIQUE"),
+    ("UNSUPPORTED_CLAUSE", "CREATE TABLE t (a INT, CHECK (a > 1))", "CHECK (a > 1)"),
+    ("UNSUPPORTED_CLAUSE", "CREATE TABLE t (a INT) USING parquet", "USING parquet"),
+    ("UNSUPPORTED_CLAUSE", "CREATE TABLE s.t (a INT)", "s.t"),
+    ("UNSUPPORTED_TYPE", "CREATE TABLE t (a ARRAY<INT>)", "ARRAY<INT>"),
+    ("UNSUPPORTED_TYPE", "CREATE TABLE t (a INT, b TINYINT)", "TINYINT"),
+    ("INVALID_TYPE", "CREATE TABLE t (a DECIMAL(40,2))", "DECIMAL(40,2)"),
+    ("INVALID_TYPE", "CREATE TABLE t (a DECIMAL(4,5))", "DECIMAL(4,5)"),
+    ("INVALID_TYPE", "CREATE TABLE t (a VARCHAR)", "VARCHAR"),
+    ("DUPLICATE_COLUMN", "CREATE TABLE t (a INT, A STRING)", "A STRING"),
+    ("DUPLICATE_COLUMN", "CREATE TABLE t (a INT, PRIMARY KEY (a, a))", "PRIMARY KEY (a, a)"),
+    ("DUPLICATE_PRIMARY_KEY", "CREATE TABLE t (a INT PRIMARY KEY, b INT PRIMARY KEY)", "PRIMARY KEY"),
+    ("UNKNOWN_COLUMN", "CREATE TABLE t (a INT, PRIMARY KEY (b))", "b"),
+    ("COLUMN_COUNT", "CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (x, y))", None),
+    ("NO_COLUMNS", "CREATE TABLE t", "CREATE TABLE t"),
+    ("UNKNOWN_OPTION", "CREATE TABLE t (a INT) WITH (retian = 3)", "retian = 3"),
+    ("DUPLICATE_OPTION", "CREATE TABLE t (a INT) WITH (retain_rows = 3, retain_rows = 4)", "retain_rows = 4"),
+    ("RETENTION", "CREATE TABLE t (a INT) WITH (retain_rows = 0)", "retain_rows = 0"),
+    ("RETENTION", "CREATE TABLE t (a INT) WITH (retain = INTERVAL 1 HOUR)", "retain = INTERVAL 1 HOUR"),
+    ("RETENTION", "CREATE TABLE t (a INT) WITH (retain = INTERVAL 1 HOUR, time_column = a)", "time_column = a"),
+    (
+        "RETENTION",
+        "CREATE TABLE t (a DATE) WITH (retain = INTERVAL 1 MONTH, time_column = a)",
+        "retain = INTERVAL 1 MONTH",
+    ),
+    ("RETENTION", "CREATE TABLE t (a DATE) WITH (retain = 'soon', time_column = a)", "retain = 'soon'"),
+    ("RETENTION", "CREATE TABLE t (a DATE) WITH (retain_rows = 3, time_column = a)", "time_column = a"),
+]
+
+
+def pointed(error: EverviewError) -> str:
+    assert error.sql is not None
+    assert error.span is not None
+    return error.sql[error.span.start : error.span.end]
+
+
+@pytest.mark.parametrize(("code", "sql", "text"), UNSUPPORTED, ids=[s for _, s, _ in UNSUPPORTED])
+def test_unsupported_queries(tables, code: str, sql: str, text: str) -> None:
+    with pytest.raises(UnsupportedQueryError) as caught:
+        lower_query("v", sql, tables)
+    assert (caught.value.code, pointed(caught.value)) == (code, text)
+    assert caught.value.hint
+    assert f"[{code}]" in str(caught.value)
+
+
+@pytest.mark.parametrize(("code", "sql", "text", "hint"), SCHEMA, ids=[s for _, s, _, _ in SCHEMA])
+def test_schema_errors(tables, code: str, sql: str, text: str, hint: str | None) -> None:
+    with pytest.raises(SchemaError) as caught:
+        lower_query("v", sql, tables)
+    assert (caught.value.code, pointed(caught.value)) == (code, text)
+    if hint is not None:
+        assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(("code", "sql", "text"), STATEMENTS, ids=[s for _, s, _ in STATEMENTS])
+def test_statements(code: str, sql: str, text: str | None) -> None:
+    with pytest.raises(EverviewError) as caught:
+        parse_statements(sql)
+    assert caught.value.code == code
+    if text is not None:
+        assert pointed(caught.value) == text
+
+
+def test_every_reason_is_tested() -> None:
+    assert {code for code, *_ in UNSUPPORTED} | {code for code, *_ in STATEMENTS} >= set(REASONS)
+
+
+@pytest.mark.parametrize(
+    ("sql", "text"),
+    [
+        ("SELECT x FROM t WHERE (x = 1", "1"),
+        ("SELECT a b c FROM t", "c"),
+        ("SELECT 'abc", None),
+        ("", ""),
+        ("SELECT x FROM t; SELECT 1", None),
+    ],
+)
+def test_syntax_errors(tables, sql: str, text: str | None) -> None:
+    with pytest.raises(SqlParseError) as caught:
+        lower_query("v", sql, tables)
+    assert caught.value.code == "SYNTAX_ERROR"
+    if text is not None:
+        assert pointed(caught.value) == text
+
+
+def test_the_message_points_into_the_text(tables) -> None:
+    with pytest.raises(UnsupportedQueryError) as caught:
+        lower_query("v", "SELECT t.x\nFROM t, u\nWHERE t.id = u.id\n  AND t.x < u.x", tables)
+    assert str(caught.value).splitlines() == [
+        "[CROSS_TABLE_CONDITION] a condition over `t` and `u` that is not an equality is not supported: "
+        "tables are joined on equality of two expressions, each over one table",
+        "  line 4:   AND t.x < u.x",
+        "                ^^^^^^^^^",
+        "Hint: supported across tables is `left expression = right expression`, combined by AND; "
+        "any boolean expression may be used over one table",
+    ]
+
+
+def test_deep_nesting_is_an_error_of_ours(tables) -> None:
+    with pytest.raises(SqlParseError, match="nested too deeply"):
+        lower_query("v", f"SELECT {'(' * 3000}x{')' * 3000} AS z FROM t", tables)
+
+
+def test_long_chains_are_fine(tables) -> None:
+    condition = " AND ".join(f"x <> {n}" for n in range(3000))
+    assert len(lower_query("v", f"SELECT x FROM t WHERE {condition}", tables).stages) == 1
