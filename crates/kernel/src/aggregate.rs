@@ -9,6 +9,7 @@
 //! Otherwise it keeps one vector per group.
 
 use crate::codec::{self, words_of};
+use crate::consolidate::RowCodec;
 use crate::double_sum::DoubleSum;
 use crate::enumerate::Sink;
 use crate::error::KernelError;
@@ -18,7 +19,7 @@ use crate::pool::WordPool;
 use crate::rows::Rows;
 use crate::scan::exact_values;
 use crate::shape::{HeadColumn, HeadLayout};
-use crate::totals::ResultLocator;
+use crate::totals::{ResultLocator, TotalScratch};
 use crate::tree::Tree;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -76,6 +77,13 @@ impl Groups {
         group
     }
 
+    /// Drops all groups and keeps the memory.
+    fn clear(&mut self) {
+        self.keys.clear_all();
+        self.sums.clear();
+        self.doubles.clear();
+    }
+
     fn sums(&self, group: usize) -> &[i128] {
         &self.sums[group * self.width..(group + 1) * self.width]
     }
@@ -95,12 +103,20 @@ pub struct GroupAggregate {
     /// The key columns in the core's head.
     key_columns: Vec<HeadColumn>,
     key_types: Vec<DataType>,
+    /// Words of a group's key that hold texts nothing else keeps alive.
+    key_texts: Vec<usize>,
     /// Words of a group's vector.
     width: usize,
     doubles: usize,
     /// Reads totals from the tree.
     locator: Option<ResultLocator>,
     groups: Option<Groups>,
+    /// Places of a group's vector whose change shows in the output for sure.
+    telling: Vec<usize>,
+    /// Some output (a mean, a sum of doubles, a sum without its count) may stay the same though the vector changes.
+    reticent: bool,
+    /// The changes of the batch in progress by group; kept for its memory.
+    changes: Groups,
 }
 
 /// Rows with their multiplicities, column by column.
@@ -110,6 +126,8 @@ pub struct Flow {
     pub columns: Vec<ArrayRef>,
     /// The multiplicity of each row.
     pub weights: Vec<i64>,
+    /// Whether equal rows may be among them, so that they must be netted.
+    pub may_repeat: bool,
 }
 
 /// The vectors of some groups, ready to be turned into rows.
@@ -120,13 +138,42 @@ struct Snapshot {
     sums: Vec<i128>,
     doubles: Vec<DoubleSum>,
     weights: Vec<i64>,
+    may_repeat: bool,
 }
 
 impl GroupAggregate {
-    /// Compiles the operator above a core with this head.
-    pub fn new(aggregate: &plan::Aggregate, core: &plan::Core, tree: &Tree) -> Self {
-        let head = tree.head();
-        let components = core.components;
+    /// Compiles the operator above a core: where its groups are the core's results, it reads their totals from the tree.
+    pub fn above_core(aggregate: &plan::Aggregate, core: &plan::Core, tree: &Tree) -> Self {
+        let types: Vec<DataType> = core.head.iter().map(|&v| core.variables[v].data_type).collect();
+        let mut keys = aggregate.keys.clone();
+        keys.sort_unstable();
+        keys.dedup();
+        let stateless = keys.len() == core.head.len() && aggregate.aggregates.iter().all(|a| a.argument.is_none());
+        let locator = stateless.then(|| tree.result_locator(&core.shape()));
+        Self::new(aggregate, tree.head(), &types, core.components, locator)
+    }
+
+    /// Compiles the operator above computed rows, which hold texts of their own.
+    pub fn above_rows(aggregate: &plan::Aggregate, codec: &RowCodec) -> Self {
+        let mut operator = Self::new(aggregate, &codec.head(), codec.types(), 0, None);
+        let mut offset = 0;
+        for (column, &data_type) in operator.key_columns.iter().zip(&operator.key_types) {
+            if codec::is_text(data_type) {
+                operator.key_texts.push(offset);
+            }
+            offset += column.words;
+        }
+        operator
+    }
+
+    fn new(
+        aggregate: &plan::Aggregate,
+        head: &HeadLayout,
+        types: &[DataType],
+        components: usize,
+        locator: Option<ResultLocator>,
+    ) -> Self {
+        let stateless = locator.is_some();
         let (mut width, mut doubles) = (1 + components, 0);
         let mut arguments = Vec::new();
         let specs = aggregate.aggregates.iter().map(|column| {
@@ -143,24 +190,33 @@ impl GroupAggregate {
             Spec { function: column.function, data_type: column.data_type, argument_type: column.argument_type, count_at, sum_at, double_at }
         });
         let specs: Vec<Spec> = specs.collect();
-        let mut sorted = aggregate.keys.clone();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let stateless = arguments.is_empty() && sorted.len() == core.head.len();
         let key_columns: Vec<HeadColumn> = aggregate.keys.iter().map(|&k| head.columns[k]).collect();
-        let key_types: Vec<DataType> = aggregate.keys.iter().map(|&k| core.variables[core.head[k]].data_type).collect();
+        let key_types: Vec<DataType> = aggregate.keys.iter().map(|&k| types[k]).collect();
+        let tells = |spec: &Spec| match spec.function {
+            Function::Count => Some(spec.count_at),
+            Function::Sum => spec.sum_at,
+            Function::Avg => None,
+        };
+        let telling: Vec<usize> = specs.iter().filter_map(tells).collect();
+        let reticent = !telling.contains(&0) || specs.iter().any(|s| tells(s).is_none() || !telling.contains(&s.count_at));
+        let key_width = if stateless { head.words.len() } else { 0 };
         let mut operator = Self {
+            telling,
+            reticent,
+            changes: Groups::new(key_width, width, doubles),
             specs,
             arguments,
             keys: aggregate.keys.clone(),
             key_types,
             width,
             doubles,
-            locator: stateless.then(|| tree.result_locator(&core.shape())),
+            locator,
+            key_texts: Vec::new(),
             groups: None,
             key_columns,
         };
         if !stateless {
+            operator.changes = Groups::new(operator.key_width(), width, doubles);
             let mut groups = Groups::new(operator.key_width(), width, doubles);
             if operator.key_columns.is_empty() {
                 groups.find_or_insert(&[]);
@@ -230,29 +286,33 @@ impl GroupAggregate {
         tree: &mut Tree,
         delta: &Sink,
         input: Option<&RecordBatch>,
-        interner: &Interner,
+        interner: &mut Interner,
         pool: &WordPool,
     ) -> Result<Flow, KernelError> {
-        let key_width = if self.locator.is_some() { delta.columns.len() } else { self.key_width() };
-        let mut changes = Groups::new(key_width, self.width, self.doubles);
+        let mut changes = std::mem::replace(&mut self.changes, Groups::new(0, self.width, self.doubles));
         let group_of = self.group_changes(delta, &mut changes);
         let mut overflow = self.add_components(delta, &group_of, &mut changes);
         let outcome = self.add_arguments(delta, input, &group_of, &mut changes);
         let mut snapshot = Snapshot::default();
-        let mut key = Vec::new();
+        let (mut key, mut before, mut after) = (Vec::new(), Vec::new(), vec![0; self.width]);
+        let mut scratch = TotalScratch::default();
         for group in changes.keys.ids() {
             let change = changes.sums(group as usize);
             let words = changes.keys.values(group);
             if let Some(locator) = &self.locator {
-                let mut after = vec![0; self.width];
-                tree.total(locator, words, &mut after);
-                let before: Vec<i128> = after.iter().zip(change).map(|(a, c)| a.wrapping_sub(*c)).collect();
+                tree.total(locator, words, &mut after, &mut scratch);
+                before.clear();
+                before.extend(after.iter().zip(change).map(|(a, c)| a.wrapping_sub(*c)));
                 self.key(|at| words[at], &mut key);
-                snapshot.change(&key, (&before, &[]), (&after, &[]), self.is_global());
+                self.change(&mut snapshot, &key, (&before, &[]), (&after, &[]));
             } else {
                 let is_global = self.is_global();
                 let groups = self.groups.as_mut().expect("no locator, so groups");
+                let held = groups.keys.len();
                 let known = groups.find_or_insert(words);
+                if groups.keys.len() > held {
+                    self.key_texts.iter().for_each(|&text| interner.refer(words[text] as u32, 1));
+                }
                 let before = (groups.sums(known).to_vec(), groups.doubles(known).to_vec());
                 for (sum, &by) in groups.sums[known * self.width..].iter_mut().zip(change) {
                     let (total, over) = sum.overflowing_add(by);
@@ -262,17 +322,36 @@ impl GroupAggregate {
                 for (sum, by) in groups.doubles[known * self.doubles..].iter_mut().zip(changes.doubles(group as usize)) {
                     overflow |= sum.merge(by);
                 }
-                snapshot.change(words, (&before.0, &before.1), (groups.sums(known), groups.doubles(known)), is_global);
-                if groups.sums(known)[0] == 0 && !is_global {
+                let is_empty = groups.sums(known)[0] == 0;
+                if let Some(groups) = &self.groups {
+                    self.change(&mut snapshot, words, (&before.0, &before.1), (groups.sums(known), groups.doubles(known)));
+                }
+                if let (true, false, Some(groups)) = (is_empty, is_global, &mut self.groups) {
                     groups.keys.remove(known as u32);
+                    self.key_texts.iter().for_each(|&text| interner.refer(words[text] as u32, -1));
                 }
             }
         }
+        changes.clear();
+        self.changes = changes;
         outcome?;
         if overflow {
             return Err(KernelError::new("ARITHMETIC_OVERFLOW", "an aggregate leaves 128 bits"));
         }
         self.rows(&snapshot, interner, pool)
+    }
+
+    /// A group's old row leaves and its new row comes, where there are rows.
+    fn change(&self, snapshot: &mut Snapshot, key: &[u64], before: (&[i128], &[DoubleSum]), after: (&[i128], &[DoubleSum])) {
+        if before == after {
+            return;
+        }
+        snapshot.may_repeat |= self.reticent && self.telling.iter().all(|&at| before.0[at] == after.0[at]);
+        for ((sums, doubles), weight) in [(before, -1), (after, 1)] {
+            if self.is_global() || sums[0] != 0 {
+                snapshot.push(key, sums, doubles, weight);
+            }
+        }
     }
 
     fn group_changes(&self, delta: &Sink, changes: &mut Groups) -> Vec<usize> {
@@ -409,7 +488,7 @@ impl GroupAggregate {
         for spec in &self.specs {
             columns.push(self.finish(spec, snapshot, count)?);
         }
-        Ok(Flow { columns, weights: snapshot.weights.clone() })
+        Ok(Flow { columns, weights: snapshot.weights.clone(), may_repeat: snapshot.may_repeat })
     }
 
     /// One aggregate's results.
@@ -474,18 +553,6 @@ fn mean(sum: i128, count: i128, digits: u32) -> Option<i128> {
 }
 
 impl Snapshot {
-    /// A group's old row leaves and its new row comes, where there are rows.
-    fn change(&mut self, key: &[u64], before: (&[i128], &[DoubleSum]), after: (&[i128], &[DoubleSum]), always: bool) {
-        if before == after {
-            return;
-        }
-        for ((sums, doubles), weight) in [(before, -1), (after, 1)] {
-            if always || sums[0] != 0 {
-                self.push(key, sums, doubles, weight);
-            }
-        }
-    }
-
     fn push(&mut self, key: &[u64], sums: &[i128], doubles: &[DoubleSum], weight: i64) {
         self.keys.extend_from_slice(key);
         self.sums.extend_from_slice(sums);

@@ -4,6 +4,7 @@ use crate::codec::{Place, encode, words_of};
 use crate::enumerate::Sink;
 use crate::hash::{fold, hash_words};
 use crate::interner::Interner;
+use crate::shape::{HeadColumn, HeadLayout};
 use arrow_array::ArrayRef;
 use everview_expr::DataType;
 use hashbrown::HashTable;
@@ -73,6 +74,22 @@ impl RowCodec {
     pub fn place(&self, column: usize) -> Place {
         let masks = self.width - self.types.len().div_ceil(64);
         Place { stride: self.width, offset: self.offsets[column], null: Some((masks + column / 64, (column % 64) as u32)) }
+    }
+
+    /// The layout of the rows as emitted words: each column's words, then one column per mask word.
+    pub fn head(&self) -> HeadLayout {
+        let column = |c: usize| {
+            let Place { offset, null, .. } = self.place(c);
+            HeadColumn { first: offset, words: words_of(self.types[c]), null }
+        };
+        HeadLayout { columns: (0..self.types.len()).map(column).collect(), words: Vec::new() }
+    }
+
+    /// The rows in the layout of `head`.
+    pub fn emit(&self, columns: &[ArrayRef], weights: &[i64], interner: &mut Interner) -> Sink {
+        let matrix = self.encode(columns, weights.len(), interner);
+        let column = |w: usize| (0..weights.len()).map(|i| matrix[i * self.width + w]).collect();
+        Sink::of((0..self.width).map(column).collect(), weights.to_vec())
     }
 
     /// The rows as words, one after another.

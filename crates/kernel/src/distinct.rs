@@ -58,7 +58,7 @@ impl Distinct {
                 self.rows.remove(row);
             }
         }
-        Ok(Flow { columns: take(&picked, &positions)?, weights })
+        Ok(Flow { columns: take(&picked, &positions)?, weights, may_repeat: false })
     }
 
     /// At most `limit` of the rows held, from position `from` on; the position to go on from, if there are more.
@@ -73,7 +73,7 @@ impl Distinct {
             let high = (words_of(data_type) == 2).then(|| word(place.offset + 1));
             codec::decode(data_type, word(place.offset), high, Some(nulls).filter(|n| n.null_count() > 0), interner, pool)
         });
-        (Flow { columns: columns.collect(), weights: vec![1; rows.len()] }, ids.next())
+        (Flow { columns: columns.collect(), weights: vec![1; rows.len()], may_repeat: false }, ids.next())
     }
 }
 

@@ -72,6 +72,11 @@ impl Sink {
         }
     }
 
+    /// Rows that did not come from a tree.
+    pub fn of(columns: Vec<Vec<u64>>, multiplicities: Vec<i64>) -> Self {
+        Self { columns, multiplicities, ..Self::default() }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.multiplicities.len()
@@ -165,12 +170,11 @@ impl Program {
 
     /// Places a walk before the first result through `row`.
     pub(crate) fn begin(&self, tree: &Tree, row: u32, walk: &mut Walk, sink: &Sink, skip: u32) {
-        walk.rows.clear();
+        // what an earlier walk left behind is overwritten before it is read
         walk.rows.resize(self.steps.len(), NONE);
         walk.rows[0] = row;
         walk.at = 1;
         if !sink.unit {
-            walk.weights.clear();
             walk.weights.resize(self.steps.len() * tree.components, 0);
             walk.weights[..tree.components].copy_from_slice(&sink.start);
         }

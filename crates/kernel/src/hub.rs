@@ -12,7 +12,7 @@
 //! Invariants: H1 an entry is held iff a child row or a parent row refers to it; H2 `lacking` is the number of sides
 //! without an alive row; H3 the first `live` parents in the list are exactly the live ones.
 
-use crate::hash::hash_words;
+use crate::hash::{hash_words, same_words};
 use crate::rows::NONE;
 use hashbrown::HashTable;
 
@@ -102,14 +102,14 @@ impl Hub {
     /// The entry of a key.
     #[inline]
     pub fn find(&self, key: &[u64]) -> Option<u32> {
-        self.index.find(hash_words(key), |&entry| self.key(entry) == key).copied()
+        self.index.find(hash_words(key), |&entry| same_words(self.key(entry), key)).copied()
     }
 
     /// The entry of a key; a new one without rows if there is none.
     #[inline]
     pub fn find_or_insert(&mut self, key: &[u64]) -> (u32, bool) {
         let hash = hash_words(key);
-        if let Some(&entry) = self.index.find(hash, |&entry| self.key(entry) == key) {
+        if let Some(&entry) = self.index.find(hash, |&entry| same_words(self.key(entry), key)) {
             return (entry, false);
         }
         let entry = if self.free == NONE {

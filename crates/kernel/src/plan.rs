@@ -154,6 +154,8 @@ pub struct Atom {
     pub columns: Vec<AtomColumn>,
     /// Its factor in each component.
     pub factors: Vec<Option<Expr>>,
+    /// The number of equal atoms it stands for.
+    pub power: u32,
 }
 
 /// A binding.
@@ -223,7 +225,15 @@ impl Core {
             Node::Relation { atom, columns, connex, up, down } => {
                 let mut next = 0;
                 let factors = self.atoms[*atom].factors.iter().map(|f| f.as_ref().map(|_| (next, next += 1).0)).collect();
-                NodeShape { atom: Some(*atom), columns: columns.clone(), connex: *connex, up: *up, downs: down.clone(), factors }
+                NodeShape {
+                    atom: Some(*atom),
+                    columns: columns.clone(),
+                    connex: *connex,
+                    up: *up,
+                    downs: down.clone(),
+                    factors,
+                    power: self.atoms[*atom].power,
+                }
             }
             Node::Projection { columns, connex, up, down } => NodeShape {
                 atom: None,
@@ -232,6 +242,7 @@ impl Core {
                 up: *up,
                 downs: down.clone(),
                 factors: vec![None; self.components],
+                power: 1,
             },
         });
         let hubs = self.hubs.iter().map(|h| HubShape { key: h.key.clone(), parent: h.parent, children: h.children.clone() });

@@ -14,7 +14,7 @@
 //! Invariants: R1 a row is in the side list of its entry above iff it is `ALIVE`; R2 it is in the parent list of every
 //! entry below, the `LIVE` ones before the others; R3 `LIVE` implies `ALIVE`.
 
-use crate::hash::hash_words;
+use crate::hash::{hash_words, same_words};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
@@ -300,7 +300,7 @@ impl Rows {
     #[inline]
     pub fn find(&self, words: &[u64]) -> Option<u32> {
         debug_assert!(self.indexed);
-        self.index.find(hash_words(words), |&row| self.values(row) == words).copied()
+        self.index.find(hash_words(words), |&row| same_words(self.values(row), words)).copied()
     }
 
     /// The row with these words; a new one with multiplicity 0 and no links if there is none.
@@ -310,7 +310,7 @@ impl Rows {
         let (values, width) = (&self.values, self.width);
         let row_words = |row: u32| &values[row as usize * width..(row as usize + 1) * width];
         let hash = hash_words(words);
-        let slot = self.index.entry(hash, |&row| row_words(row) == words, |&row| hash_words(row_words(row)));
+        let slot = self.index.entry(hash, |&row| same_words(row_words(row), words), |&row| hash_words(row_words(row)));
         match slot {
             Slot::Occupied(found) => (*found.get(), false),
             Slot::Vacant(vacant) => {
@@ -352,6 +352,17 @@ impl Rows {
         self.links[start..start + self.stride].fill(NONE);
         self.set_link(row, STATE, 0);
         row
+    }
+
+    /// Drops all rows and keeps the memory.
+    pub fn clear_all(&mut self) {
+        self.values.clear();
+        self.weights.clear();
+        self.factors.clear();
+        self.links.clear();
+        self.index.clear();
+        self.free = NONE;
+        self.len = 0;
     }
 
     /// Gives the row's place back.

@@ -108,6 +108,7 @@ impl Tree {
                 self.overflow |= target.rows.add_factors(row, &factors[i * stored..(i + 1) * stored]);
             }
             let now = after > 0 && target.rows.supported(row);
+            self.overflow |= self.own_overflows(node, row);
             if weightless {
                 if was != now {
                     scratch.level.push(Changed { row, was, now });

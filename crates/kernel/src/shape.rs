@@ -29,6 +29,8 @@ pub struct NodeShape {
     pub downs: Vec<usize>,
     /// Per component the place among the row's own factors, or `None` where the multiplicity counts.
     pub factors: Vec<Option<usize>>,
+    /// The number of equal atoms the node stands for: their multiplicities multiply.
+    pub power: u32,
 }
 
 /// A hub: the key shared by a parent node and its children.

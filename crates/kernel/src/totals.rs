@@ -20,6 +20,13 @@ pub struct ResultLocator {
     nodes: Vec<Locator>,
 }
 
+/// Buffers of `Tree::total`, kept between calls.
+#[derive(Debug, Default)]
+pub struct TotalScratch {
+    words: Vec<u64>,
+    weight: Vec<i128>,
+}
+
 impl Tree {
     /// How to find the rows of a result given its emitted words.
     pub fn result_locator(&self, shape: &crate::shape::TreeShape) -> ResultLocator {
@@ -35,9 +42,9 @@ impl Tree {
     }
 
     /// The annotation of the result with these emitted words: all zeros if there is no such result.
-    pub fn total(&mut self, locator: &ResultLocator, emitted: &[u64], into: &mut [i128]) {
-        let mut words = Vec::new();
-        let mut weight = vec![0; into.len()];
+    pub fn total(&mut self, locator: &ResultLocator, emitted: &[u64], into: &mut [i128], scratch: &mut TotalScratch) {
+        let TotalScratch { words, weight } = scratch;
+        weight.resize(into.len(), 0);
         into.fill(0);
         if !self.nodes[self.top].rows.has(0, ALIVE) {
             return;
@@ -52,13 +59,13 @@ impl Tree {
                 words.push(bits.iter().enumerate().map(bit).sum());
             }
             self.counters.probes += 1;
-            let Some(row) = self.find_row(*node, &words).filter(|&row| self.nodes[*node].rows.has(row, ALIVE)) else {
+            let Some(row) = self.find_row(*node, words).filter(|&row| self.nodes[*node].rows.has(row, ALIVE)) else {
                 into.fill(0);
                 return;
             };
-            self.own(*node, row, &mut weight);
-            overflow |= self.times_below(*node, row, None, &mut weight);
-            overflow |= annotation::multiply(into, &weight);
+            self.own(*node, row, weight);
+            overflow |= self.times_below(*node, row, None, weight);
+            overflow |= annotation::multiply(into, weight);
         }
         self.overflow |= overflow;
     }

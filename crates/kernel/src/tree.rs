@@ -52,6 +52,7 @@ pub(crate) struct Node {
     pub(crate) up_key: KeySpec,
     pub(crate) down_keys: Vec<KeySpec>,
     pub(crate) factors: Vec<Option<usize>>,
+    pub(crate) power: u32,
     pub(crate) is_relation: bool,
     /// The variables, in the order of the row's words.
     pub(crate) columns: Vec<usize>,
@@ -135,6 +136,7 @@ impl Tree {
             up: usize::MAX,
             downs: vec![0],
             factors: vec![None; shape.components],
+            power: 1,
         });
         hub_shapes[0].parent = Some(top);
         let edges: Vec<Edge> = hub_shapes.iter().enumerate().map(|(h, hub)| edge(h, hub, &node_shapes, shape)).collect();
@@ -405,12 +407,38 @@ impl Tree {
         let node = &self.nodes[node];
         let weight = i128::from(node.rows.weight(row));
         into[0] = weight;
+        if node.power > 1 {
+            self.own_power(node, row, into);
+            return;
+        }
         if into.len() > 1 {
             let stored = node.rows.factors(row);
             for (value, factor) in into[1..].iter_mut().zip(&node.factors) {
                 *value = factor.map_or(weight, |place| stored[place]);
             }
         }
+    }
+
+    /// As `own`, for a node that stands for several equal atoms. Wraps like all ring arithmetic; `own_overflows` tells when.
+    fn own_power(&self, node: &Node, row: u32, into: &mut [i128]) {
+        let weight = i128::from(node.rows.weight(row));
+        let others = weight.wrapping_pow(node.power - 1);
+        into[0] = others.wrapping_mul(weight);
+        let stored = node.rows.factors(row);
+        for (value, factor) in into[1..].iter_mut().zip(&node.factors) {
+            *value = others.wrapping_mul(factor.map_or(weight, |place| stored[place]));
+        }
+    }
+
+    /// Whether the row's own annotation leaves 128 bits.
+    pub(crate) fn own_overflows(&self, node: usize, row: u32) -> bool {
+        let node = &self.nodes[node];
+        if node.power == 1 {
+            return false;
+        }
+        let weight = i128::from(node.rows.weight(row));
+        let Some(others) = weight.checked_pow(node.power - 1) else { return true };
+        others.checked_mul(weight).is_none() || node.rows.factors(row).iter().any(|f| others.checked_mul(*f).is_none())
     }
 
     /// Multiplies `into` by the values a row's hubs below pass to it; returns whether a product overflowed.
@@ -491,6 +519,7 @@ fn build_node(n: usize, node: &NodeShape, hubs: &[HubShape], shape: &TreeShape) 
         up_key: up.map_or_else(KeySpec::default, |(hub, _)| spec(hub)),
         down_keys: node.downs.iter().map(|&h| spec(h)).collect(),
         factors: node.factors.clone(),
+        power: node.power,
         is_relation: node.atom.is_some(),
         columns: node.columns.clone(),
         repeated: 0,

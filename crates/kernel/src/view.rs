@@ -24,7 +24,10 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 enum Operator {
+    /// Directly above the core: reads its words.
     Aggregate(Box<GroupAggregate>),
+    /// Above computed rows.
+    AggregateRows(Box<(GroupAggregate, RowCodec)>),
     Map(Vec<Expr>),
     Filter(Expr),
     Distinct(Distinct),
@@ -110,13 +113,16 @@ impl View {
             let (from, operator, output) = match stage {
                 Stage::Core(_) => return Err(invalid("this kernel runs one core per view")),
                 Stage::Aggregate(aggregate) => {
-                    if at > 0 {
-                        return Err(invalid("an aggregate stands directly above its core"));
-                    }
-                    nets_at_end = true;
                     let keys = aggregate.keys.iter().map(|&k| types[k]);
                     let output = keys.chain(aggregate.aggregates.iter().map(|a| a.data_type)).collect();
-                    (aggregate.input, Operator::Aggregate(Box::new(GroupAggregate::new(&aggregate, &core, &tree))), output)
+                    let operator = if at == 0 {
+                        Operator::Aggregate(Box::new(GroupAggregate::above_core(&aggregate, &core, &tree)))
+                    } else {
+                        nets_at_end = false;
+                        let codec = RowCodec::new(&types);
+                        Operator::AggregateRows(Box::new((GroupAggregate::above_rows(&aggregate, &codec), codec)))
+                    };
+                    (aggregate.input, operator, output)
                 }
                 Stage::Map { input, columns } => {
                     let kept = |i: usize| columns.iter().any(|c| c.expression.as_column() == Some(i));
@@ -181,6 +187,7 @@ impl View {
     pub fn operator_sizes(&self) -> Vec<(&'static str, usize, usize)> {
         let size = |stage: &StageState| match &stage.operator {
             Operator::Aggregate(a) => ("aggregate", a.size().0, a.size().1),
+            Operator::AggregateRows(a) => ("aggregate", a.0.size().0, a.0.size().1),
             Operator::Distinct(d) => ("distinct", d.size().0, d.size().1),
             Operator::Map(_) => ("map", 0, 0),
             Operator::Filter(_) => ("filter", 0, 0),
@@ -196,7 +203,7 @@ impl View {
     fn has_state(&self) -> bool {
         self.stages.iter().any(|stage| match &stage.operator {
             Operator::Aggregate(a) => a.has_state(),
-            Operator::Distinct(_) => true,
+            Operator::Distinct(_) | Operator::AggregateRows(_) => true,
             Operator::Map(_) | Operator::Filter(_) => false,
         })
     }
@@ -250,7 +257,7 @@ impl View {
             None => self.decode(&mut sink, context),
         };
         recycle(&mut sink, context.pool);
-        if upto == self.stages.len() && self.nets_at_end && !flow.weights.is_empty() {
+        if upto == self.stages.len() && (self.nets_at_end || flow.may_repeat) {
             let (firsts, weights) = self.codec.net(&flow.columns, &flow.weights, context.interner);
             if firsts.len() < flow.weights.len() {
                 flow.columns = take(&flow.columns, &firsts)?;
@@ -282,14 +289,20 @@ impl View {
     fn decode(&self, sink: &mut Sink, context: &mut Context) -> Flow {
         let count = sink.len();
         let columns = decode_head(self.tree.head(), &self.head_types, &mut sink.columns, count, context.interner, context.pool);
-        Flow { columns, weights: std::mem::take(&mut sink.multiplicities) }
+        Flow { columns, weights: std::mem::take(&mut sink.multiplicities), may_repeat: false }
     }
 
     /// Runs rows through one stage above an aggregate or a core.
     fn pass(&mut self, at: usize, flow: Flow, context: &mut Context) -> Result<Flow, KernelError> {
         let stage = &mut self.stages[at];
         match &mut stage.operator {
-            Operator::Aggregate(_) => unreachable!("an aggregate stands directly above its core"),
+            Operator::Aggregate(_) => unreachable!("it reads the core's words"),
+            Operator::AggregateRows(operator) => {
+                let (aggregate, codec) = operator.as_mut();
+                let sink = codec.emit(&flow.columns, &flow.weights, context.interner);
+                let batch = record_batch(&stage.input, flow.columns, flow.weights.len())?;
+                aggregate.apply(&mut self.tree, &sink, Some(&batch), context.interner, context.pool)
+            }
             Operator::Map(expressions) => map(expressions, &stage.input, flow),
             Operator::Filter(predicate) => filter(predicate, &stage.input, flow),
             Operator::Distinct(distinct) => distinct.apply(&flow, context.interner),
@@ -301,7 +314,7 @@ impl View {
         for (at, stage) in self.stages.iter().enumerate().rev() {
             let holds = match &stage.operator {
                 Operator::Aggregate(a) => a.has_state(),
-                Operator::Distinct(_) => true,
+                Operator::Distinct(_) | Operator::AggregateRows(_) => true,
                 Operator::Map(_) | Operator::Filter(_) => false,
             };
             if holds {
@@ -359,6 +372,7 @@ impl View {
                     let at = *stage;
                     let (flow, rest) = match &self.stages[at].operator {
                         Operator::Aggregate(a) => a.held_rows(*next, limit, context.interner, context.pool)?,
+                        Operator::AggregateRows(a) => a.0.held_rows(*next, limit, context.interner, context.pool)?,
                         Operator::Distinct(d) => d.held_rows(*next, limit, context.interner, context.pool),
                         Operator::Map(_) | Operator::Filter(_) => unreachable!("they hold no rows"),
                     };
@@ -409,6 +423,7 @@ impl View {
                 Operator::Aggregate(a) if a.is_global() => Some(Some(1)),
                 Operator::Aggregate(a) if a.has_state() => Some(Some(a.size().0 as i128)),
                 Operator::Aggregate(_) => Some(self.tree.count(true)),
+                Operator::AggregateRows(a) => Some(Some(a.0.size().0 as i128)),
                 Operator::Distinct(d) => Some(Some(d.size().0 as i128)),
                 Operator::Map(_) => count,
                 Operator::Filter(_) => None,
@@ -440,11 +455,11 @@ fn recycle(sink: &mut Sink, pool: &WordPool) {
     pool.put(bytemuck::allocation::cast_vec(std::mem::take(&mut sink.multiplicities)));
 }
 
-fn map(expressions: &[Expr], input: &SchemaRef, flow: Flow) -> Result<Flow, KernelError> {
-    let batch = record_batch(input, flow.columns, flow.weights.len())?;
+fn map(expressions: &[Expr], input: &SchemaRef, mut flow: Flow) -> Result<Flow, KernelError> {
+    let batch = record_batch(input, std::mem::take(&mut flow.columns), flow.weights.len())?;
     let columns: Result<Vec<ArrayRef>, KernelError> =
         expressions.iter().map(|e| e.as_column().map_or_else(|| e.evaluate(&batch).map_err(Into::into), |i| Ok(batch.column(i).clone()))).collect();
-    Ok(Flow { columns: columns?, weights: flow.weights })
+    Ok(Flow { columns: columns?, ..flow })
 }
 
 fn filter(predicate: &Expr, input: &SchemaRef, flow: Flow) -> Result<Flow, KernelError> {
@@ -452,7 +467,7 @@ fn filter(predicate: &Expr, input: &SchemaRef, flow: Flow) -> Result<Flow, Kerne
     let kept: BooleanArray = predicate.evaluate_predicate(&batch)?;
     let batch = arrow_select::filter::filter_record_batch(&batch, &kept).map_err(|e| internal(&e))?;
     let weights = flow.weights.iter().zip(kept.iter()).filter(|(_, keep)| *keep == Some(true)).map(|(&w, _)| w).collect();
-    Ok(Flow { columns: batch.columns().to_vec(), weights })
+    Ok(Flow { columns: batch.columns().to_vec(), weights, may_repeat: flow.may_repeat })
 }
 
 fn overflow() -> KernelError {

@@ -154,7 +154,7 @@ impl Database {
             let columns = (0..base.columns().len()).map(|c| base.decode(c, &rows.rows, database.interner(), database.pool())).collect();
             let fields = base.columns().iter().map(|c| Field::new(c.name.clone(), c.data_type.arrow(), c.nullable));
             let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-            delta_batch(&schema, Flow { columns, weights: rows.weights }, database.pool())
+            delta_batch(&schema, Flow { columns, weights: rows.weights, may_repeat: false }, database.pool())
         });
         Ok(PyArrowType(batch.map_err(raise)?))
     }

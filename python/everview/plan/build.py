@@ -123,8 +123,14 @@ class _Search:
             yield Branch(columns, atom, below)
 
 
-def tree_of(forest: tuple[Branch, ...], query: ConjunctiveQuery, head: tuple[str, ...]) -> JoinTree:
-    """The tree with these branches below the root hub: hubs made explicit, the connex part marked (T5)."""
+def tree_of(
+    forest: tuple[Branch, ...], query: ConjunctiveQuery, head: tuple[str, ...], *, grouped: bool = False
+) -> JoinTree:
+    """The tree with these branches below the root hub: hubs made explicit, the connex part marked (T5).
+
+    ``grouped``: results are only added up by head tuple. A branch below a guard that binds no head variable of its own
+    then stays out of the connex part and passes one value per entry, which costs less than binding its rows.
+    """
     position = {v: i for i, v in enumerate(query.variables)}
     atoms = {a.name: a for a in query.atoms}
     free = frozenset(head)
@@ -148,9 +154,14 @@ def tree_of(forest: tuple[Branch, ...], query: ConjunctiveQuery, head: tuple[str
         alone = any(k <= key for k in atom.keys) and all(f is None for f in atom.factors)
         return alone and all(is_unit(b, b.columns & branch.columns) for b in branch.below)
 
+    def passes_value(branch: Branch, up: int, key: frozenset[str]) -> bool:
+        above = hubs[up].parent
+        guarded = above is not None and nodes[above].kind is NodeKind.PROJECTION and frozenset(nodes[above].columns) == key
+        return grouped and guarded and _variables(branch) & free <= key
+
     def add_node(branch: Branch, up: int, key: frozenset[str], *, connex: bool) -> int:
         index = len(nodes)
-        connex = connex and branch.columns <= free
+        connex = connex and branch.columns <= free and not passes_value(branch, up, key)
         atom = branch.atom
         kind = NodeKind.PROJECTION if atom is None else NodeKind.RELATION
         columns = ordered(branch.columns) if atom is None else atom.members
@@ -166,3 +177,7 @@ def tree_of(forest: tuple[Branch, ...], query: ConjunctiveQuery, head: tuple[str
 
     add_hub(frozenset(), None, list(forest), connex=bool(head))
     return JoinTree(head, query.distinct, tuple(nodes), tuple(hubs))
+
+
+def _variables(branch: Branch) -> frozenset[str]:
+    return branch.columns.union(*(_variables(b) for b in branch.below))

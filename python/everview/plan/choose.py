@@ -53,9 +53,16 @@ class Choice:
 
 
 def choose_tree(
-    query: ConjunctiveQuery, classification: Classification, update_rates: Mapping[str, int] | None = None
+    query: ConjunctiveQuery,
+    classification: Classification,
+    update_rates: Mapping[str, int] | None = None,
+    *,
+    grouped: bool = False,
 ) -> Choice:
-    """The best tree. ``update_rates``: expected changes per table, in any unit; 1 for tables not named."""
+    """The best tree.
+
+    ``update_rates``: expected changes per table, in any unit; 1 for tables not named. ``grouped``: see ``tree_of``.
+    """
     rates = {table.lower(): rate for table, rate in (update_rates or {}).items()}
     candidates = build_candidates(query, classification)
     if not all(candidates.parts):
@@ -64,11 +71,11 @@ def choose_tree(
     forest: list[Branch] = []
     reasons: list[str] = []
     for part in candidates.parts:
-        ranks = [rank_of(tree_of((branch,), query, head), query, rates) for branch in part]
+        ranks = [rank_of(tree_of((branch,), query, head, grouped=grouped), query, rates) for branch in part]
         best = min(range(len(ranks)), key=lambda i: (ranks[i], i))
         forest.append(part[best])
         reasons.append(_reason(ranks, ranks[best], rated=bool(rates)))
-    tree = tree_of(tuple(forest), query, head)
+    tree = tree_of(tuple(forest), query, head, grouped=grouped)
     return Choice(
         tree=tree,
         guarantee=guarantee_of(classification, tree.shape),

@@ -9,7 +9,8 @@ T2, each atom has exactly one relation node, with the atom's columns.
 T3, a projection's columns are the key of its first hub below, the guard; it has one row per entry of the guard.
 T4, for each variable the nodes that hold it are connected, across at most one hub at a time.
 T5, a node is connex iff its columns are in the head, its parent is connex (or it hangs below hub 0), and the head is
-not empty; every head variable is in a connex node.
+not empty; every head variable is in a connex node. Where results are grouped, a branch below a guard that binds no head
+variable of its own is left out of the connex part.
 Height: the most relations on a path from a leaf to the root, projections not counted (paper 003, section 3.2). The
 paper's generalized relations stand above all relations and all their children hold their columns; ours may do
 neither, and then they count like the relations that would take their place:

@@ -14,9 +14,10 @@ Source: paper 003, section 7.1, for extended heads.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everview.analysis.classification import Classification, classify
+from everview.analysis.normalise import merge_equal_atoms
 from everview.errors import InternalError
 from everview.plan.choose import Choice, choose_tree
 from everview.plan.join_tree import JoinTree
@@ -85,13 +86,16 @@ def plan_view(
     view: LogicalView, tables: Mapping[str, Table], update_rates: Mapping[str, int] | None = None
 ) -> PlannedView:
     """Plan a view. ``tables`` by lower-case name; ``update_rates`` as in ``choose_tree``."""
+    smaller = (Core(merge_equal_atoms(s.query)) if isinstance(s, Core) else s for s in view.stages)
+    view = replace(view, stages=tuple(smaller))
     stages: list[StagePlan] = []
     cores: list[PlannedCore] = []
     outputs: list[tuple[int, dict[str, int]]] = []  # per logical stage: its position and its columns in the plan
     for i, stage in enumerate(view.stages):
         if isinstance(stage, Core):
             classification = classify(stage.query)
-            choice = choose_tree(stage.query, classification, update_rates)
+            grouped = any(isinstance(s, GroupAggregate) and s.input == i for s in view.stages)
+            choice = choose_tree(stage.query, classification, update_rates, grouped=grouped)
             cores.append(PlannedCore(i, len(stages), stage.query, classification, choice))
             outputs.append(_lower_core(view, i, choice, tables, stages))
         else:
@@ -176,6 +180,7 @@ def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, tables
         filter=optional(atom.filter),
         columns=tuple(BindingPlan(variable[v], lowered(e)) for v, e in atom.bindings),
         factors=tuple(optional(f) for f in factors),
+        power=atom.power,
     )
 
 

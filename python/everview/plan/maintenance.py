@@ -49,6 +49,7 @@ class AtomPlan:
     filter: ExpressionJson | None
     columns: tuple[BindingPlan, ...]
     factors: tuple[ExpressionJson | None, ...]
+    power: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,10 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """One occurrence of a table. ``keys``: sets of variables that determine the row (from primary keys)."""
+    """One occurrence of a table. ``keys``: sets of variables that determine the row (from primary keys).
+
+    ``power``: the atom stands for this many equal ones, whose multiplicities multiply.
+    """
 
     name: str
     table: str
@@ -40,6 +43,11 @@ class Atom:
     filter: Expression | None = None
     factors: tuple[Expression | None, ...] = ()
     keys: tuple[frozenset[str], ...] = ()
+    power: int = 1
+
+    def __str__(self) -> str:
+        power = f"^{self.power}" if self.power > 1 else ""
+        return f"{self.name}{power}({', '.join(self.variables)})"
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -81,5 +89,5 @@ class ConjunctiveQuery:
         return not self.bound_variables
 
     def __str__(self) -> str:
-        body = ", ".join(f"{a.name}({', '.join(a.variables)})" for a in self.atoms)
+        body = ", ".join(map(str, self.atoms))
         return f"{self.name}({', '.join(self.head)}) :- {body}"

@@ -63,7 +63,7 @@ impl Query {
             .iter()
             .map(|atoms| n.atom.filter(|a| atoms.contains(a)).map(|_| (next, next += 1).0))
             .collect();
-        shape.nodes.push(NodeShape { atom: n.atom, columns, connex, up, downs: Vec::new(), factors });
+        shape.nodes.push(NodeShape { atom: n.atom, columns, connex, up, downs: Vec::new(), factors, power: 1 });
         for (key, children) in &n.hubs {
             let hub = shape.hubs.len();
             shape.hubs.push(HubShape { key: vars(key), parent: Some(id), children: Vec::new() });
