@@ -18,10 +18,7 @@ use crate::operation::Operation;
 pub(crate) fn target(data_type: DataType) -> Target {
     match data_type {
         DataType::Decimal { precision, scale } => Target { precision, scale },
-        _ => Target {
-            precision: 38,
-            scale: 0,
-        },
+        _ => Target { precision: 38, scale: 0 },
     }
 }
 
@@ -35,35 +32,17 @@ pub(crate) fn binary(
     macro_rules! integers {
         ($arrow:ty, $native:ty) => {
             match operation {
-                Operation::Add => shared(overflowing::<$arrow>(
-                    input,
-                    <$native>::overflowing_add,
-                    "the sum",
-                )?),
-                Operation::Subtract => shared(overflowing::<$arrow>(
-                    input,
-                    <$native>::overflowing_sub,
-                    "the difference",
-                )?),
-                Operation::Multiply => shared(overflowing::<$arrow>(
-                    input,
-                    <$native>::overflowing_mul,
-                    "the product",
-                )?),
+                Operation::Add => shared(overflowing::<$arrow>(input, <$native>::overflowing_add, "the sum")?),
+                Operation::Subtract => {
+                    shared(overflowing::<$arrow>(input, <$native>::overflowing_sub, "the difference")?)
+                }
+                Operation::Multiply => shared(overflowing::<$arrow>(input, <$native>::overflowing_mul, "the product")?),
                 Operation::Modulo => shared(input.try_map2::<$arrow, $arrow, $arrow>(|a, b| {
-                    if b == 0 {
-                        Err(Fault::remainder_by_zero())
-                    } else {
-                        Ok(a.wrapping_rem(b))
-                    }
+                    if b == 0 { Err(Fault::remainder_by_zero()) } else { Ok(a.wrapping_rem(b)) }
                 })?),
-                _ => shared(input.try_map2::<$arrow, $arrow, Int64Type>(|a, b| {
-                    match i64::from(b) {
-                        0 => Err(Fault::divide_by_zero()),
-                        b => i64::from(a)
-                            .checked_div(b)
-                            .ok_or_else(|| Fault::overflow("the integral quotient")),
-                    }
+                _ => shared(input.try_map2::<$arrow, $arrow, Int64Type>(|a, b| match i64::from(b) {
+                    0 => Err(Fault::divide_by_zero()),
+                    b => i64::from(a).checked_div(b).ok_or_else(|| Fault::overflow("the integral quotient")),
                 })?),
             }
         };
@@ -75,18 +54,10 @@ pub(crate) fn binary(
                 Operation::Subtract => shared(input.map2::<$arrow, $arrow, $arrow>(|a, b| a - b)),
                 Operation::Multiply => shared(input.map2::<$arrow, $arrow, $arrow>(|a, b| a * b)),
                 Operation::Modulo => shared(input.try_map2::<$arrow, $arrow, $arrow>(|a, b| {
-                    if b == 0.0 {
-                        Err(Fault::remainder_by_zero())
-                    } else {
-                        Ok(a % b)
-                    }
+                    if b == 0.0 { Err(Fault::remainder_by_zero()) } else { Ok(a % b) }
                 })?),
                 _ => shared(input.try_map2::<$arrow, $arrow, $arrow>(|a, b| {
-                    if b == 0.0 {
-                        Err(Fault::divide_by_zero())
-                    } else {
-                        Ok(a / b)
-                    }
+                    if b == 0.0 { Err(Fault::divide_by_zero()) } else { Ok(a / b) }
                 })?),
             }
         };
@@ -113,19 +84,14 @@ fn decimals(
     let (p, q) = (i32::from(types.0.scale()), i32::from(types.1.scale()));
     let target = target(result);
     if operation == Operation::IntDiv {
-        let quotients = input.try_map2::<Decimal128Type, Decimal128Type, Int64Type>(|a, b| {
-            decimal::integer_divide(a, p, b, q)
-        })?;
+        let quotients =
+            input.try_map2::<Decimal128Type, Decimal128Type, Int64Type>(|a, b| decimal::integer_divide(a, p, b, q))?;
         return Ok(Arc::new(quotients));
     }
     let values = match operation {
         Operation::Add => input.try_map2::<D, D, D>(|a, b| decimal::add(a, p, b, q, false, target)),
-        Operation::Subtract => {
-            input.try_map2::<D, D, D>(|a, b| decimal::add(a, p, b, q, true, target))
-        }
-        Operation::Multiply => {
-            input.try_map2::<D, D, D>(|a, b| decimal::multiply(a, p, b, q, target))
-        }
+        Operation::Subtract => input.try_map2::<D, D, D>(|a, b| decimal::add(a, p, b, q, true, target)),
+        Operation::Multiply => input.try_map2::<D, D, D>(|a, b| decimal::multiply(a, p, b, q, target)),
         Operation::Divide => input.try_map2::<D, D, D>(|a, b| decimal::divide(a, p, b, q, target)),
         _ => input.try_map2::<D, D, D>(|a, b| decimal::remainder(a, p, b, q, target)),
     }?;
@@ -133,27 +99,13 @@ fn decimals(
 }
 
 /// `negate`, `abs`.
-pub(crate) fn unary(
-    operation: Operation,
-    input: &Input,
-    data_type: DataType,
-) -> Result<ArrayRef, EvalError> {
+pub(crate) fn unary(operation: Operation, input: &Input, data_type: DataType) -> Result<ArrayRef, EvalError> {
     let negate = operation == Operation::Negate;
     macro_rules! integers {
         ($arrow:ty) => {
             shared(input.try_map1::<$arrow, $arrow>(|a| {
-                let value = if negate {
-                    a.checked_neg()
-                } else {
-                    a.checked_abs()
-                };
-                value.ok_or_else(|| {
-                    Fault::overflow(if negate {
-                        "the negation"
-                    } else {
-                        "the absolute value"
-                    })
-                })
+                let value = if negate { a.checked_neg() } else { a.checked_abs() };
+                value.ok_or_else(|| Fault::overflow(if negate { "the negation" } else { "the absolute value" }))
             })?)
         };
     }
@@ -161,20 +113,11 @@ pub(crate) fn unary(
         DataType::SmallInt => integers!(Int16Type),
         DataType::Int => integers!(Int32Type),
         DataType::BigInt => integers!(Int64Type),
-        DataType::Float => {
-            shared(input.map1::<Float32Type, Float32Type>(|a| if negate { -a } else { a.abs() }))
-        }
-        DataType::Double => {
-            shared(input.map1::<Float64Type, Float64Type>(|a| if negate { -a } else { a.abs() }))
-        }
+        DataType::Float => shared(input.map1::<Float32Type, Float32Type>(|a| if negate { -a } else { a.abs() })),
+        DataType::Double => shared(input.map1::<Float64Type, Float64Type>(|a| if negate { -a } else { a.abs() })),
         _ => {
-            let values = input.map1::<Decimal128Type, Decimal128Type>(|a| {
-                if negate {
-                    a.wrapping_neg()
-                } else {
-                    a.wrapping_abs()
-                }
-            });
+            let values = input
+                .map1::<Decimal128Type, Decimal128Type>(|a| if negate { a.wrapping_neg() } else { a.wrapping_abs() });
             shared(values.with_data_type(data_type.arrow()))
         }
     })

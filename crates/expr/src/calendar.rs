@@ -15,8 +15,7 @@ pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     // Years start in March, so that the leap day is the last; eras are 400 years of 146097 days.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
@@ -36,11 +35,7 @@ pub(crate) fn day_number(year: i64, month: i64, day: i64) -> i64 {
 pub(crate) fn days_of_month(year: i64, month: i64) -> i64 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year.rem_euclid(4) == 0
-            && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0) =>
-        {
-            29
-        }
+        2 if year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0) => 29,
         2 => 28,
         _ => 31,
     }
@@ -71,13 +66,7 @@ pub(crate) fn format_timestamp(micros: i64, out: &mut String) {
     format_date(micros.div_euclid(DAY), out);
     let time = micros.rem_euclid(DAY);
     let (seconds, fraction) = (time / SECOND, time % SECOND);
-    let _ = write!(
-        out,
-        " {:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
+    let _ = write!(out, " {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     if fraction > 0 {
         let digits = format!("{fraction:06}");
         let _ = write!(out, ".{}", digits.trim_end_matches('0'));
@@ -95,17 +84,11 @@ struct Reader<'a>(&'a [u8]);
 impl Reader<'_> {
     /// Reads a number of `least` to `most` digits.
     fn number(&mut self, least: usize, most: usize) -> Option<i64> {
-        let length = self
-            .0
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
+        let length = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if length < least || length > most {
             return None;
         }
-        let value = self.0[..length]
-            .iter()
-            .fold(0, |value, byte| value * 10 + i64::from(byte - b'0'));
+        let value = self.0[..length].iter().fold(0, |value, byte| value * 10 + i64::from(byte - b'0'));
         self.0 = &self.0[length..];
         Some(value)
     }
@@ -126,47 +109,26 @@ impl Reader<'_> {
         let negative = self.0.first() == Some(&b'-');
         self.accept(b"+-");
         let year = self.number(4, year_digits)?;
-        let month = if self.accept(b"-") {
-            Some(self.number(1, 2)?)
-        } else {
-            None
-        };
-        let day = if month.is_some() && self.accept(b"-") {
-            Some(self.number(1, 2)?)
-        } else {
-            None
-        };
+        let month = if self.accept(b"-") { Some(self.number(1, 2)?) } else { None };
+        let day = if month.is_some() && self.accept(b"-") { Some(self.number(1, 2)?) } else { None };
         let (year, month) = (if negative { -year } else { year }, month.unwrap_or(1));
         let day_of_month = day.unwrap_or(1);
-        let exists =
-            (1..=12).contains(&month) && (1..=days_of_month(year, month)).contains(&day_of_month);
+        let exists = (1..=12).contains(&month) && (1..=days_of_month(year, month)).contains(&day_of_month);
         exists.then(|| (day_number(year, month, day_of_month), day.is_some()))
     }
 
     /// Reads `[h]h[:[m]m[:[s]s[.f*][zone]]]`, in microseconds before the zone's offset is taken off.
     fn time(&mut self) -> Option<i64> {
         let hour = self.number(1, 2)?;
-        let minute = if self.accept(b":") {
-            Some(self.number(1, 2)?)
-        } else {
-            None
-        };
-        let second = if minute.is_some() && self.accept(b":") {
-            Some(self.number(1, 2)?)
-        } else {
-            None
-        };
+        let minute = if self.accept(b":") { Some(self.number(1, 2)?) } else { None };
+        let second = if minute.is_some() && self.accept(b":") { Some(self.number(1, 2)?) } else { None };
         let (minute, seconds) = (minute.unwrap_or(0), second.unwrap_or(0));
         if hour > 23 || minute > 59 || seconds > 59 {
             return None;
         }
         let mut micros = ((hour * 60 + minute) * 60 + seconds) * SECOND;
         if second.is_some() && self.accept(b".") {
-            let length = self
-                .0
-                .iter()
-                .take_while(|byte| byte.is_ascii_digit())
-                .count();
+            let length = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
             let mut unit = SECOND / 10;
             for byte in &self.0[..length.min(6)] {
                 micros += i64::from(byte - b'0') * unit;
@@ -209,24 +171,10 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
 
 /// Seconds east of UTC of a zone.
 fn offset(zone: &str) -> Option<i64> {
-    if matches!(
-        zone,
-        "Z" | "UTC"
-            | "GMT"
-            | "UT"
-            | "Zulu"
-            | "Universal"
-            | "Etc/UTC"
-            | "Etc/GMT"
-            | "Etc/UCT"
-            | "UCT"
-    ) {
+    if matches!(zone, "Z" | "UTC" | "GMT" | "UT" | "Zulu" | "Universal" | "Etc/UTC" | "Etc/GMT" | "Etc/UCT" | "UCT") {
         return Some(0);
     }
-    let rest = ["UTC", "GMT", "UT"]
-        .iter()
-        .find_map(|prefix| zone.strip_prefix(prefix))
-        .unwrap_or(zone);
+    let rest = ["UTC", "GMT", "UT"].iter().find_map(|prefix| zone.strip_prefix(prefix)).unwrap_or(zone);
     let mut reader = Reader(rest.as_bytes());
     let negative = reader.0.first() == Some(&b'-');
     if !reader.accept(b"+-") {
@@ -237,11 +185,7 @@ fn offset(zone: &str) -> Option<i64> {
         reader.accept(b":");
         let least = if reader.0.contains(&b':') { 2 } else { 1 };
         let minutes = reader.number(least, 2)?;
-        let seconds = if reader.accept(b":") {
-            reader.number(2, 2)?
-        } else {
-            0
-        };
+        let seconds = if reader.accept(b":") { reader.number(2, 2)? } else { 0 };
         (hours, minutes, seconds)
     } else {
         let length = reader.0.len();
@@ -267,13 +211,9 @@ mod tests {
 
     #[test]
     fn civil_and_day_number_are_inverse() {
-        for days in (-1_000_000..1_000_000).step_by(37).chain([
-            -719_162,
-            0,
-            11_016,
-            i64::from(i32::MAX),
-            i64::from(i32::MIN),
-        ]) {
+        for days in
+            (-1_000_000..1_000_000).step_by(37).chain([-719_162, 0, 11_016, i64::from(i32::MAX), i64::from(i32::MIN)])
+        {
             let (year, month, day) = civil(days);
             assert!((1..=12).contains(&month) && (1..=days_of_month(year, month)).contains(&day));
             assert_eq!(day_number(year, month, day), days);
@@ -293,10 +233,7 @@ mod tests {
             ("2020-1-5 1:", None),
             ("2020-1-5 1:2", Some("2020-01-05 01:02:00")),
             ("2020-1-5 1:2:3.", Some("2020-01-05 01:02:03")),
-            (
-                "2020-1-5 1:2:3.123456789",
-                Some("2020-01-05 01:02:03.123456"),
-            ),
+            ("2020-1-5 1:2:3.123456789", Some("2020-01-05 01:02:03.123456")),
             ("2020-1-5T01:02:03 Z", Some("2020-01-05 01:02:03")),
             ("2020-1-5T01:02:03+1:3", Some("2020-01-04 23:59:03")),
             ("2020-1-5T01:02:03-0130", Some("2020-01-05 02:32:03")),
@@ -313,10 +250,7 @@ mod tests {
             ("2020-01-05Z", None),
             ("202001", Some("+202001-01-01 00:00:00")),
             ("-2020-01-05 10:00:00", Some("-2020-01-05 10:00:00")),
-            (
-                "294247-01-10 04:00:54.775807",
-                Some("+294247-01-10 04:00:54.775807"),
-            ),
+            ("294247-01-10 04:00:54.775807", Some("+294247-01-10 04:00:54.775807")),
             ("294248-01-10 04:00:54.775807", None),
             ("", None),
             ("abc", None),

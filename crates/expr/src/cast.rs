@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
-    Int64Type, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
@@ -42,17 +42,12 @@ pub(crate) fn can_fail(from: DataType, to: DataType) -> bool {
         DataType::SmallInt => Some((5, 0)),
         DataType::Int => Some((10, 0)),
         DataType::BigInt => Some((19, 0)),
-        DataType::Decimal { precision, scale } => {
-            Some((i32::from(precision) - i32::from(scale), i32::from(scale)))
-        }
+        DataType::Decimal { precision, scale } => Some((i32::from(precision) - i32::from(scale), i32::from(scale))),
         _ => None,
     };
     match (from, to) {
         (DataType::Null, _) | (_, DataType::String | DataType::Boolean) if !from.is_text() => false,
-        (
-            DataType::Timestamp,
-            DataType::Date | DataType::BigInt | DataType::Float | DataType::Double,
-        ) => false,
+        (DataType::Timestamp, DataType::Date | DataType::BigInt | DataType::Float | DataType::Double) => false,
         _ if from == to || (from.is_text() && to == DataType::String) => false,
         _ if from.is_numeric() || from == DataType::Boolean => {
             let narrow = match (digits(from), digits(to)) {
@@ -84,9 +79,7 @@ pub(crate) fn cast(input: &Input, from: DataType, to: DataType) -> Result<ArrayR
         DataType::Float => from_floating::<Float32Type>(input, to),
         DataType::Double => from_floating::<Float64Type>(input, to),
         DataType::Decimal { scale, .. } => from_decimal(input, i32::from(scale), to),
-        DataType::String | DataType::Char(_) | DataType::VarChar(_) => {
-            cast_text::from_text(input, to)
-        }
+        DataType::String | DataType::Char(_) | DataType::VarChar(_) => cast_text::from_text(input, to),
         DataType::Date => {
             let micros = input.try_map1::<Date32Type, TimestampMicrosecondType>(|days| {
                 i64::from(days)
@@ -123,10 +116,7 @@ fn from_boolean(input: &Input, to: DataType) -> Result<ArrayRef, EvalError> {
         DataType::Double => Arc::new(input.map::<Float64Type>(|row| f64::from(u8::from(bit(row))))),
         DataType::Decimal { .. } => {
             let target = target(to);
-            decimals(
-                input.try_map(|row| decimal::settle(i128::from(bit(row)), 0, target))?,
-                to,
-            )
+            decimals(input.try_map(|row| decimal::settle(i128::from(bit(row)), 0, target))?, to)
         }
         _ => return Err(unsupported(to)),
     })
@@ -153,12 +143,7 @@ where
         DataType::Double => Arc::new(input.map1::<T, Float64Type>(|x| x.into() as f64)),
         DataType::Decimal { .. } => {
             let target = target(to);
-            decimals(
-                input.try_map1::<T, Decimal128Type>(|x| {
-                    decimal::settle(i128::from(x.into()), 0, target)
-                })?,
-                to,
-            )
+            decimals(input.try_map1::<T, Decimal128Type>(|x| decimal::settle(i128::from(x.into()), 0, target))?, to)
         }
         DataType::Timestamp => timestamps(input.try_map1::<T, _>(|x| {
             let x = x.into();
@@ -183,31 +168,22 @@ where
     };
     Ok(match to {
         DataType::Boolean => boolean::<T>(input, |x| x.into() != 0.0),
-        DataType::SmallInt => Arc::new(input.try_map1::<T, Int16Type>(|x| {
-            whole(x.into(), i16::MIN.into(), i16::MAX.into()).map(|x| x as i16)
-        })?),
-        DataType::Int => Arc::new(input.try_map1::<T, Int32Type>(|x| {
-            whole(x.into(), i32::MIN.into(), i32::MAX.into()).map(|x| x as i32)
-        })?),
-        DataType::BigInt => {
-            Arc::new(input.try_map1::<T, Int64Type>(|x| whole(x.into(), i64::MIN, i64::MAX))?)
-        }
+        DataType::SmallInt => Arc::new(
+            input.try_map1::<T, Int16Type>(|x| whole(x.into(), i16::MIN.into(), i16::MAX.into()).map(|x| x as i16))?,
+        ),
+        DataType::Int => Arc::new(
+            input.try_map1::<T, Int32Type>(|x| whole(x.into(), i32::MIN.into(), i32::MAX.into()).map(|x| x as i32))?,
+        ),
+        DataType::BigInt => Arc::new(input.try_map1::<T, Int64Type>(|x| whole(x.into(), i64::MIN, i64::MAX))?),
         DataType::Float => Arc::new(input.map1::<T, Float32Type>(|x| x.into() as f32)),
         DataType::Double => Arc::new(input.map1::<T, Float64Type>(Into::into)),
         DataType::Decimal { .. } => {
             let target = target(to);
             let values = input.try_map1::<T, Decimal128Type>(|x| from_double(x.into(), target))?;
             let operand = input.operand::<T>(0);
-            let finite =
-                BooleanBuffer::collect_bool(input.rows, |row| operand.get(row).into().is_finite());
+            let finite = BooleanBuffer::collect_bool(input.rows, |row| operand.get(row).into().is_finite());
             let nulls = NullBuffer::union(values.nulls(), Some(&NullBuffer::new(finite)));
-            decimals(
-                PrimitiveArray::new(
-                    values.values().clone(),
-                    nulls.filter(|nulls| nulls.null_count() > 0),
-                ),
-                to,
-            )
+            decimals(PrimitiveArray::new(values.values().clone(), nulls.filter(|nulls| nulls.null_count() > 0)), to)
         }
         DataType::Timestamp => timestamps(input.try_map1::<T, _>(|x| {
             let x: f64 = x.into();
@@ -231,11 +207,7 @@ fn from_double(value: f64, target: Target) -> Result<i128, Fault> {
     };
     match digits.to_scale(i32::from(target.scale)) {
         Some(unscaled) if decimal::fits(unscaled, target.precision) => Ok(unscaled),
-        _ => Err(Fault::out_of_range(
-            java(value),
-            target.precision,
-            target.scale,
-        )),
+        _ => Err(Fault::out_of_range(java(value), target.precision, target.scale)),
     }
 }
 
@@ -247,18 +219,16 @@ fn java(value: f64) -> String {
 
 fn from_decimal(input: &Input, scale: i32, to: DataType) -> Result<ArrayRef, EvalError> {
     let power = decimal::POWERS[scale.clamp(0, 38) as usize];
-    let whole = |x: i128| {
-        i64::try_from(x / power).map_err(|_| Fault::cast_overflow(decimal::format(x, scale), to))
-    };
+    let whole = |x: i128| i64::try_from(x / power).map_err(|_| Fault::cast_overflow(decimal::format(x, scale), to));
     let overflow = |x: i128| Fault::cast_overflow(decimal::format(x, scale), to);
     Ok(match to {
         DataType::Boolean => boolean::<Decimal128Type>(input, |x| x != 0),
-        DataType::SmallInt => Arc::new(input.try_map1::<Decimal128Type, Int16Type>(|x| {
-            i16::try_from(whole(x)?).map_err(|_| overflow(x))
-        })?),
-        DataType::Int => Arc::new(input.try_map1::<Decimal128Type, Int32Type>(|x| {
-            i32::try_from(whole(x)?).map_err(|_| overflow(x))
-        })?),
+        DataType::SmallInt => Arc::new(
+            input.try_map1::<Decimal128Type, Int16Type>(|x| i16::try_from(whole(x)?).map_err(|_| overflow(x)))?,
+        ),
+        DataType::Int => Arc::new(
+            input.try_map1::<Decimal128Type, Int32Type>(|x| i32::try_from(whole(x)?).map_err(|_| overflow(x)))?,
+        ),
         DataType::BigInt => Arc::new(input.try_map1::<Decimal128Type, Int64Type>(whole)?),
         DataType::Float => Arc::new(input.map1::<Decimal128Type, Float32Type>(|x| {
             // Correctly rounded: two numbers that are exact as floats, or through the text.
@@ -268,27 +238,15 @@ fn from_decimal(input: &Input, scale: i32, to: DataType) -> Result<ArrayRef, Eva
                 decimal::format(x, scale).parse().unwrap_or(f32::NAN)
             }
         })),
-        DataType::Double => {
-            Arc::new(input.map1::<Decimal128Type, Float64Type>(|x| to_double(x, scale)))
-        }
+        DataType::Double => Arc::new(input.map1::<Decimal128Type, Float64Type>(|x| to_double(x, scale))),
         DataType::Decimal { .. } => {
             let target = target(to);
-            decimals(
-                input.try_map1::<Decimal128Type, Decimal128Type>(|x| {
-                    decimal::settle(x, scale, target)
-                })?,
-                to,
-            )
+            decimals(input.try_map1::<Decimal128Type, Decimal128Type>(|x| decimal::settle(x, scale, target))?, to)
         }
         DataType::Timestamp => timestamps(input.try_map1::<Decimal128Type, _>(|x| {
-            let micros = if scale > 6 {
-                Some(x / decimal::POWERS[(scale - 6) as usize])
-            } else {
-                decimal::rescale(x, scale, 6)
-            };
-            micros
-                .and_then(|micros| i64::try_from(micros).ok())
-                .ok_or_else(|| overflow(x))
+            let micros =
+                if scale > 6 { Some(x / decimal::POWERS[(scale - 6) as usize]) } else { decimal::rescale(x, scale, 6) };
+            micros.and_then(|micros| i64::try_from(micros).ok()).ok_or_else(|| overflow(x))
         })?),
         _ => return Err(unsupported(to)),
     })
@@ -313,31 +271,20 @@ fn from_timestamp(input: &Input, to: DataType) -> Result<ArrayRef, EvalError> {
     };
     Ok(match to {
         DataType::Date => {
-            Arc::new(input.map1::<Source, Date32Type>(|micros| {
-                micros.div_euclid(crate::calendar::DAY) as i32
-            }))
+            Arc::new(input.map1::<Source, Date32Type>(|micros| micros.div_euclid(crate::calendar::DAY) as i32))
         }
-        DataType::SmallInt => Arc::new(input.try_map1::<Source, Int16Type>(|x| {
-            i16::try_from(seconds(x)).map_err(|_| overflow(x))
-        })?),
-        DataType::Int => Arc::new(input.try_map1::<Source, Int32Type>(|x| {
-            i32::try_from(seconds(x)).map_err(|_| overflow(x))
-        })?),
+        DataType::SmallInt => {
+            Arc::new(input.try_map1::<Source, Int16Type>(|x| i16::try_from(seconds(x)).map_err(|_| overflow(x)))?)
+        }
+        DataType::Int => {
+            Arc::new(input.try_map1::<Source, Int32Type>(|x| i32::try_from(seconds(x)).map_err(|_| overflow(x)))?)
+        }
         DataType::BigInt => Arc::new(input.map1::<Source, Int64Type>(seconds)),
-        DataType::Float => {
-            Arc::new(input.map1::<Source, Float32Type>(|x| (x as f64 / SECOND as f64) as f32))
-        }
-        DataType::Double => {
-            Arc::new(input.map1::<Source, Float64Type>(|x| x as f64 / SECOND as f64))
-        }
+        DataType::Float => Arc::new(input.map1::<Source, Float32Type>(|x| (x as f64 / SECOND as f64) as f32)),
+        DataType::Double => Arc::new(input.map1::<Source, Float64Type>(|x| x as f64 / SECOND as f64)),
         DataType::Decimal { .. } => {
             let target = target(to);
-            decimals(
-                input.try_map1::<Source, Decimal128Type>(|x| {
-                    decimal::settle(i128::from(x), 6, target)
-                })?,
-                to,
-            )
+            decimals(input.try_map1::<Source, Decimal128Type>(|x| decimal::settle(i128::from(x), 6, target))?, to)
         }
         _ => return Err(unsupported(to)),
     })

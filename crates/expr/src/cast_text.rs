@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
-    Int64Type, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType,
 };
 
 use crate::arithmetic::target;
@@ -81,11 +81,7 @@ where
     })
 }
 
-fn write_texts(
-    input: &Input,
-    to: DataType,
-    write: impl Fn(usize, &mut String),
-) -> Result<ArrayRef, EvalError> {
+fn write_texts(input: &Input, to: DataType, write: impl Fn(usize, &mut String)) -> Result<ArrayRef, EvalError> {
     try_texts(input, |row, out| {
         write(row, out);
         fit(out, to)
@@ -104,18 +100,14 @@ fn fit(text: &mut String, to: DataType) -> Result<(), Fault> {
         let surplus = characters - limit;
         let kept = text.len() - surplus;
         if !text.as_bytes()[kept..].iter().all(|&byte| byte == b' ') {
-            let message =
-                format!("the text '{text}' has {characters} characters, more than {to} holds");
+            let message = format!("the text '{text}' has {characters} characters, more than {to} holds");
             return Err(Fault::new("EXCEED_LIMIT_LENGTH", message));
         }
         text.truncate(kept);
     } else if matches!(to, DataType::Char(_)) {
         let missing = limit - characters;
         if missing > i32::MAX as usize {
-            return Err(Fault::new(
-                "EXCEED_LIMIT_LENGTH",
-                format!("{to} is too long to be padded"),
-            ));
+            return Err(Fault::new("EXCEED_LIMIT_LENGTH", format!("{to} is too long to be padded")));
         }
         text.extend(std::iter::repeat_n(' ', missing));
     }
@@ -127,17 +119,17 @@ pub(crate) fn from_text(input: &Input, to: DataType) -> Result<ArrayRef, EvalErr
     let text = input.text(0);
     let invalid = |text: &str| Fault::invalid_input(text, to);
     Ok(match to {
-        DataType::Boolean => Arc::new(input.try_map_booleans(|row| {
-            number_text::parse_boolean(text.get(row)).ok_or_else(|| invalid(text.get(row)))
-        })?),
+        DataType::Boolean => {
+            Arc::new(input.try_map_booleans(|row| {
+                number_text::parse_boolean(text.get(row)).ok_or_else(|| invalid(text.get(row)))
+            })?)
+        }
         DataType::SmallInt => Arc::new(input.try_map::<Int16Type>(|row| {
-            let value = number_text::parse_integer(text.get(row))
-                .and_then(|value| i16::try_from(value).ok());
+            let value = number_text::parse_integer(text.get(row)).and_then(|value| i16::try_from(value).ok());
             value.ok_or_else(|| invalid(text.get(row)))
         })?),
         DataType::Int => Arc::new(input.try_map::<Int32Type>(|row| {
-            let value = number_text::parse_integer(text.get(row))
-                .and_then(|value| i32::try_from(value).ok());
+            let value = number_text::parse_integer(text.get(row)).and_then(|value| i32::try_from(value).ok());
             value.ok_or_else(|| invalid(text.get(row)))
         })?),
         DataType::BigInt => Arc::new(input.try_map::<Int64Type>(|row| {
@@ -153,8 +145,7 @@ pub(crate) fn from_text(input: &Input, to: DataType) -> Result<ArrayRef, EvalErr
             let target = target(to);
             let values = input.try_map::<Decimal128Type>(|row| {
                 let source = text.get(row);
-                let digits = decimal::parse(source.trim_matches(|c: char| c <= ' '))
-                    .ok_or_else(|| invalid(source))?;
+                let digits = decimal::parse(source.trim_matches(|c: char| c <= ' ')).ok_or_else(|| invalid(source))?;
                 if digits.whole_digits() > 38 {
                     let message = format!("the number '{source}' has more than 38 digits");
                     return Err(Fault::new("NUMERIC_OUT_OF_SUPPORTED_RANGE", message));
@@ -166,9 +157,11 @@ pub(crate) fn from_text(input: &Input, to: DataType) -> Result<ArrayRef, EvalErr
             })?;
             decimals(values, to)
         }
-        DataType::Date => Arc::new(input.try_map::<Date32Type>(|row| {
-            calendar::parse_date(text.get(row)).ok_or_else(|| invalid(text.get(row)))
-        })?),
+        DataType::Date => {
+            Arc::new(input.try_map::<Date32Type>(|row| {
+                calendar::parse_date(text.get(row)).ok_or_else(|| invalid(text.get(row)))
+            })?)
+        }
         DataType::Timestamp => {
             let values = input.try_map::<TimestampMicrosecondType>(|row| {
                 calendar::parse_timestamp(text.get(row)).ok_or_else(|| invalid(text.get(row)))

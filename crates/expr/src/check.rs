@@ -20,10 +20,7 @@ pub(crate) fn check(operation: Operation, args: &[Expr], result: DataType) -> Re
             _ if least == most => least.to_string(),
             _ => format!("{least} to {most}"),
         };
-        return Err(format!(
-            "{expected} arguments expected, {} given",
-            args.len()
-        ));
+        return Err(format!("{expected} arguments expected, {} given", args.len()));
     }
     let types: Vec<DataType> = args.iter().map(|arg| arg.data_type).collect();
     let first = types[0];
@@ -45,26 +42,14 @@ pub(crate) fn check(operation: Operation, args: &[Expr], result: DataType) -> Re
             returns(result, first)
         }
         Operation::Round => {
-            require(
-                first.is_numeric() && types[1] == DataType::Int,
-                &types,
-                "a number and an int literal",
-            )?;
+            require(first.is_numeric() && types[1] == DataType::Int, &types, "a number and an int literal")?;
             literal(args, 1)?;
-            if first.is_decimal() {
-                returns_decimal(result)
-            } else {
-                returns(result, first)
-            }
+            if first.is_decimal() { returns_decimal(result) } else { returns(result, first) }
         }
         Operation::Floor | Operation::Ceil => {
             let known = first.is_floating() || first.is_decimal() || first == DataType::BigInt;
             require(known, &types, "a double, decimal or bigint")?;
-            if first.is_decimal() {
-                returns_decimal(result)
-            } else {
-                returns(result, DataType::BigInt)
-            }
+            if first.is_decimal() { returns_decimal(result) } else { returns(result, DataType::BigInt) }
         }
         Operation::Eq
         | Operation::Ne
@@ -86,28 +71,23 @@ pub(crate) fn check(operation: Operation, args: &[Expr], result: DataType) -> Re
             if args.len() == 3 {
                 literal(args, 2)?;
                 let escape = args[2].as_literal().filter(|array| array.is_valid(0));
-                let one = escape
-                    .is_none_or(|array| array.as_string::<i32>().value(0).chars().count() == 1);
+                let one = escape.is_none_or(|array| array.as_string::<i32>().value(0).chars().count() == 1);
                 require(one, &types, "an escape of one character")?;
             }
             returns(result, DataType::Boolean)
         }
         Operation::IsNull | Operation::IsNotNull => returns(result, DataType::Boolean),
         Operation::Case => {
-            require(
-                args.len() % 2 == 1,
-                &types,
-                "conditions and values in turn and an else value",
-            )?;
+            require(args.len() % 2 == 1, &types, "conditions and values in turn and an else value")?;
             for pair in types.chunks_exact(2) {
                 require(pair[0] == DataType::Boolean, &types, "boolean conditions")?;
                 stands_for(pair[1], result)?;
             }
             stands_for(types[types.len() - 1], result)
         }
-        Operation::Coalesce | Operation::Greatest | Operation::Least => types
-            .iter()
-            .try_for_each(|&value| stands_for(value, result)),
+        Operation::Coalesce | Operation::Greatest | Operation::Least => {
+            types.iter().try_for_each(|&value| stands_for(value, result))
+        }
         Operation::If => {
             require(first == DataType::Boolean, &types, "a boolean condition")?;
             stands_for(types[1], result)?;
@@ -129,12 +109,7 @@ pub(crate) fn check(operation: Operation, args: &[Expr], result: DataType) -> Re
 }
 
 /// The rules of date, time and text functions: fixed signatures.
-fn functions(
-    operation: Operation,
-    args: &[Expr],
-    types: &[DataType],
-    result: DataType,
-) -> Result<(), String> {
+fn functions(operation: Operation, args: &[Expr], types: &[DataType], result: DataType) -> Result<(), String> {
     use DataType::{BigInt, Boolean, Date, Int, String as Text, Timestamp};
     let first = types[0];
     let texts = |count: usize| types.iter().take(count).all(|t| t.is_text());
@@ -148,11 +123,7 @@ fn functions(
             returns(result, Int)
         }
         Operation::TimestampAdd => {
-            require(
-                types == [Timestamp, BigInt],
-                types,
-                "a timestamp and a bigint",
-            )?;
+            require(types == [Timestamp, BigInt], types, "a timestamp and a bigint")?;
             returns(result, Timestamp)
         }
         Operation::TimestampAddMonths => {
@@ -168,29 +139,17 @@ fn functions(
             returns(result, Int)
         }
         Operation::DateTrunc => {
-            require(
-                first.is_text() && types[1] == Timestamp,
-                types,
-                "a unit and a timestamp",
-            )?;
+            require(first.is_text() && types[1] == Timestamp, types, "a unit and a timestamp")?;
             literal(args, 0)?;
             returns(result, Timestamp)
         }
         Operation::Trunc => {
-            require(
-                first == Date && types[1].is_text(),
-                types,
-                "a date and a unit",
-            )?;
+            require(first == Date && types[1].is_text(), types, "a date and a unit")?;
             literal(args, 1)?;
             returns(result, Date)
         }
         Operation::Substring => {
-            require(
-                texts(1) && all(&types[1..], |t| t == Int),
-                types,
-                "a text and one or two ints",
-            )?;
+            require(texts(1) && all(&types[1..], |t| t == Int), types, "a text and one or two ints")?;
             returns(result, Text)
         }
         Operation::Left | Operation::Right => {
@@ -217,11 +176,7 @@ fn functions(
         }
         // Year, Month, Day, Quarter, DayOfWeek, DayOfYear, WeekOfYear
         _ => {
-            require(
-                first == Date || first == Timestamp,
-                types,
-                "a date or a timestamp",
-            )?;
+            require(first == Date || first == Timestamp, types, "a date or a timestamp")?;
             returns(result, Int)
         }
     }
@@ -230,11 +185,9 @@ fn functions(
 /// Whether a call with infallible arguments can fail on some row.
 pub(crate) fn can_fail(operation: Operation, args: &[Expr], result: DataType) -> bool {
     match operation {
-        Operation::Add
-        | Operation::Subtract
-        | Operation::Multiply
-        | Operation::Negate
-        | Operation::Abs => !result.is_floating(),
+        Operation::Add | Operation::Subtract | Operation::Multiply | Operation::Negate | Operation::Abs => {
+            !result.is_floating()
+        }
         Operation::Divide
         | Operation::IntDiv
         | Operation::Modulo
@@ -254,12 +207,8 @@ pub(crate) fn can_fail(operation: Operation, args: &[Expr], result: DataType) ->
         Operation::Like => {
             let pattern = args[1].as_literal().filter(|array| array.is_valid(0));
             pattern.is_none_or(|array| {
-                let escape = args
-                    .get(2)
-                    .and_then(Expr::as_literal)
-                    .filter(|escape| escape.is_valid(0));
-                let escape =
-                    escape.and_then(|escape| escape.as_string::<i32>().value(0).chars().next());
+                let escape = args.get(2).and_then(Expr::as_literal).filter(|escape| escape.is_valid(0));
+                let escape = escape.and_then(|escape| escape.as_string::<i32>().value(0).chars().next());
                 Pattern::parse(array.as_string::<i32>().value(0), escape.unwrap_or('\\')).is_err()
             })
         }
@@ -283,46 +232,22 @@ fn require(holds: bool, types: &[DataType], expected: &str) -> Result<(), String
     Err(format!("{expected} expected, ({}) given", given.join(", ")))
 }
 
-fn arithmetic(
-    types: &[DataType],
-    result: DataType,
-    known: fn(DataType) -> bool,
-) -> Result<(), String> {
-    require(
-        comparable(types) && known(types[0]),
-        types,
-        "two numbers of one type",
-    )?;
-    if types[0].is_decimal() {
-        returns_decimal(result)
-    } else {
-        returns(result, types[0])
-    }
+fn arithmetic(types: &[DataType], result: DataType, known: fn(DataType) -> bool) -> Result<(), String> {
+    require(comparable(types) && known(types[0]), types, "two numbers of one type")?;
+    if types[0].is_decimal() { returns_decimal(result) } else { returns(result, types[0]) }
 }
 
 fn literal(args: &[Expr], position: usize) -> Result<(), String> {
-    if args[position].as_literal().is_some() {
-        Ok(())
-    } else {
-        Err(format!("argument {position} must be a literal"))
-    }
+    if args[position].as_literal().is_some() { Ok(()) } else { Err(format!("argument {position} must be a literal")) }
 }
 
 /// The result has the expected type; any text type stands for `string`.
 fn returns(result: DataType, expected: DataType) -> Result<(), String> {
-    if result.is_same_storage(expected) {
-        Ok(())
-    } else {
-        Err(format!("the result is {expected}, not {result}"))
-    }
+    if result.is_same_storage(expected) { Ok(()) } else { Err(format!("the result is {expected}, not {result}")) }
 }
 
 fn returns_decimal(result: DataType) -> Result<(), String> {
-    if result.is_decimal() {
-        Ok(())
-    } else {
-        Err(format!("the result is a decimal, not {result}"))
-    }
+    if result.is_decimal() { Ok(()) } else { Err(format!("the result is a decimal, not {result}")) }
 }
 
 /// A branch value can stand for the result.

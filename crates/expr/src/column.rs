@@ -7,8 +7,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, Scalar, StringArray,
-    UInt32Array, new_null_array,
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, Scalar, StringArray, UInt32Array, new_null_array,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_select::take::take;
@@ -64,9 +63,7 @@ impl Column {
         match self {
             Self::Array(array) => Ok(array),
             Self::Constant(array) if rows == 1 => Ok(array),
-            Self::Constant(array) if array.logical_null_count() == 1 => {
-                Ok(new_null_array(array.data_type(), rows))
-            }
+            Self::Constant(array) if array.logical_null_count() == 1 => Ok(new_null_array(array.data_type(), rows)),
             Self::Constant(array) => Ok(take(&array, &UInt32Array::from_value(0, rows), None)?),
         }
     }
@@ -139,26 +136,16 @@ impl Input {
         if columns.iter().any(Column::is_null_constant) {
             return None;
         }
-        let constant = columns
-            .iter()
-            .all(|column| matches!(column, Column::Constant(_)));
+        let constant = columns.iter().all(|column| matches!(column, Column::Constant(_)));
         let nulls = columns
             .iter()
-            .fold(None, |nulls: Option<NullBuffer>, column| {
-                NullBuffer::union(nulls.as_ref(), column.nulls().as_ref())
-            });
-        Some(Self {
-            columns,
-            rows: if constant { 1 } else { rows },
-            nulls,
-        })
+            .fold(None, |nulls: Option<NullBuffer>, column| NullBuffer::union(nulls.as_ref(), column.nulls().as_ref()));
+        Some(Self { columns, rows: if constant { 1 } else { rows }, nulls })
     }
 
     /// Whether all arguments are constant.
     pub fn is_constant(&self) -> bool {
-        self.columns
-            .iter()
-            .all(|column| matches!(column, Column::Constant(_)))
+        self.columns.iter().all(|column| matches!(column, Column::Constant(_)))
     }
 
     /// Number of arguments.
@@ -218,9 +205,7 @@ impl Input {
         op: impl Fn(A::Native, B::Native) -> O::Native,
     ) -> PrimitiveArray<O> {
         let values: Vec<O::Native> = match (self.operand::<A>(0), self.operand::<B>(1)) {
-            (Operand::Slice(a), Operand::Slice(b)) => {
-                a.iter().zip(b).map(|(&a, &b)| op(a, b)).collect()
-            }
+            (Operand::Slice(a), Operand::Slice(b)) => a.iter().zip(b).map(|(&a, &b)| op(a, b)).collect(),
             (Operand::Slice(a), Operand::Constant(b)) => a.iter().map(|&a| op(a, b)).collect(),
             (Operand::Constant(a), Operand::Slice(b)) => b.iter().map(|&b| op(a, b)).collect(),
             (Operand::Constant(a), Operand::Constant(b)) => vec![op(a, b)],
@@ -280,10 +265,7 @@ impl Input {
 
     /// Computes every truth value, also those under NULLs.
     pub fn map_booleans(&self, op: impl FnMut(usize) -> bool) -> BooleanArray {
-        BooleanArray::new(
-            BooleanBuffer::collect_bool(self.rows, op),
-            self.nulls.clone(),
-        )
+        BooleanArray::new(BooleanBuffer::collect_bool(self.rows, op), self.nulls.clone())
     }
 
     /// Computes truth values of the rows that are not NULL, up to the first that fails.

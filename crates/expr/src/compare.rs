@@ -63,10 +63,7 @@ pub(crate) fn compare_columns(
 }
 
 /// Applies a relation on native values without branches on types inside the loop.
-fn relate<T: ArrowPrimitiveType>(
-    input: &Input,
-    holds: impl Fn(T::Native, T::Native) -> bool,
-) -> BooleanArray {
+fn relate<T: ArrowPrimitiveType>(input: &Input, holds: impl Fn(T::Native, T::Native) -> bool) -> BooleanArray {
     match (input.operand::<T>(0), input.operand::<T>(1)) {
         (Operand::Slice(a), Operand::Slice(b)) => input.map_booleans(|row| holds(a[row], b[row])),
         (Operand::Slice(a), Operand::Constant(b)) => input.map_booleans(|row| holds(a[row], b)),

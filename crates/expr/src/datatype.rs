@@ -99,11 +99,7 @@ impl DataType {
 
     /// Scale of a decimal, 0 for other types.
     pub(crate) fn scale(self) -> i8 {
-        if let Self::Decimal { scale, .. } = self {
-            scale
-        } else {
-            0
-        }
+        if let Self::Decimal { scale, .. } = self { scale } else { 0 }
     }
 }
 
@@ -138,10 +134,7 @@ impl FromStr for DataType {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let unknown = || ParseDataTypeError(text.to_owned());
         let (name, arguments) = match text.split_once('(') {
-            Some((name, rest)) => (
-                name.trim(),
-                Some(rest.trim_end().strip_suffix(')').ok_or_else(unknown)?),
-            ),
+            Some((name, rest)) => (name.trim(), Some(rest.trim_end().strip_suffix(')').ok_or_else(unknown)?)),
             None => (text.trim(), None),
         };
         let name = name.to_ascii_lowercase();
@@ -185,9 +178,7 @@ impl Serialize for DataType {
 
 impl<'de> Deserialize<'de> for DataType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -214,13 +205,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<DataType>().unwrap().to_string(), text);
         }
-        assert_eq!(
-            "Decimal( 5 , 2 )".parse(),
-            Ok(DataType::Decimal {
-                precision: 5,
-                scale: 2
-            })
-        );
+        assert_eq!("Decimal( 5 , 2 )".parse(), Ok(DataType::Decimal { precision: 5, scale: 2 }));
     }
 
     #[test]

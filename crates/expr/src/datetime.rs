@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Int32Type, Int64Type, TimestampMicrosecondType,
-};
+use arrow_array::types::{ArrowPrimitiveType, Date32Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{ArrayRef, PrimitiveArray, new_null_array};
 
 use crate::calendar::{self, DAY, civil, day_number};
@@ -60,53 +58,35 @@ fn weekday(days: i64) -> i64 {
 }
 
 /// Computes an operation on dates or timestamps.
-pub(crate) fn compute(
-    operation: Operation,
-    input: &Input,
-    first: DataType,
-) -> Result<ArrayRef, EvalError> {
+pub(crate) fn compute(operation: Operation, input: &Input, first: DataType) -> Result<ArrayRef, EvalError> {
     let fault = || Fault::datetime(operation.name());
     let date = |days: i64| i32::try_from(days).map_err(|_| fault());
     Ok(match operation {
         Operation::DateAdd => {
-            Arc::new(input.try_map2::<Date32Type, Int32Type, Date32Type>(|a, b| {
-                a.checked_add(b).ok_or_else(fault)
-            })?)
+            Arc::new(input.try_map2::<Date32Type, Int32Type, Date32Type>(|a, b| a.checked_add(b).ok_or_else(fault))?)
         }
         Operation::DateSub => {
-            Arc::new(input.try_map2::<Date32Type, Int32Type, Date32Type>(|a, b| {
-                a.checked_sub(b).ok_or_else(fault)
-            })?)
+            Arc::new(input.try_map2::<Date32Type, Int32Type, Date32Type>(|a, b| a.checked_sub(b).ok_or_else(fault))?)
         }
         Operation::DateDiff => {
-            Arc::new(input.try_map2::<Date32Type, Date32Type, Int32Type>(|a, b| {
-                a.checked_sub(b).ok_or_else(fault)
+            Arc::new(input.try_map2::<Date32Type, Date32Type, Int32Type>(|a, b| a.checked_sub(b).ok_or_else(fault))?)
+        }
+        Operation::AddMonths => Arc::new(input.try_map2::<Date32Type, Int32Type, Date32Type>(|days, months| {
+            date(calendar::add_months(i64::from(days), i64::from(months)))
+        })?),
+        Operation::TimestampAdd => timestamps(
+            input.try_map2::<TimestampMicrosecondType, Int64Type, _>(|a, b| a.checked_add(b).ok_or_else(fault))?,
+        ),
+        Operation::TimestampAddMonths => {
+            timestamps(input.try_map2::<TimestampMicrosecondType, Int32Type, _>(|micros, months| {
+                let days = calendar::add_months(micros.div_euclid(DAY), i64::from(months));
+                let sum = days.checked_mul(DAY).and_then(|start| start.checked_add(micros.rem_euclid(DAY)));
+                sum.ok_or_else(fault)
             })?)
         }
-        Operation::AddMonths => Arc::new(input.try_map2::<Date32Type, Int32Type, Date32Type>(
-            |days, months| date(calendar::add_months(i64::from(days), i64::from(months))),
-        )?),
-        Operation::TimestampAdd => timestamps(
-            input.try_map2::<TimestampMicrosecondType, Int64Type, _>(|a, b| {
-                a.checked_add(b).ok_or_else(fault)
-            })?,
-        ),
-        Operation::TimestampAddMonths => timestamps(
-            input.try_map2::<TimestampMicrosecondType, Int32Type, _>(|micros, months| {
-                let days = calendar::add_months(micros.div_euclid(DAY), i64::from(months));
-                let sum = days
-                    .checked_mul(DAY)
-                    .and_then(|start| start.checked_add(micros.rem_euclid(DAY)));
-                sum.ok_or_else(fault)
-            })?,
-        ),
         Operation::TimestampDiff => {
             let difference = |a: i64, b: i64| a.checked_sub(b).ok_or_else(fault);
-            Arc::new(
-                input.try_map2::<TimestampMicrosecondType, TimestampMicrosecondType, Int64Type>(
-                    difference,
-                )?,
-            )
+            Arc::new(input.try_map2::<TimestampMicrosecondType, TimestampMicrosecondType, Int64Type>(difference)?)
         }
         Operation::DateTrunc => match Unit::from_name(input.text(0).get(0)) {
             None => new_null_array(&DataType::Timestamp.arrow(), input.rows),
@@ -117,9 +97,9 @@ pub(crate) fn compute(
         },
         Operation::Trunc => match Unit::from_name(input.text(1).get(0)) {
             None | Some(Unit::Micros(_)) => new_null_array(&DataType::Date.arrow(), input.rows),
-            Some(unit) => Arc::new(input.try_map1::<Date32Type, Date32Type>(|days| {
-                date(unit.first_day(i64::from(days)))
-            })?),
+            Some(unit) => {
+                Arc::new(input.try_map1::<Date32Type, Date32Type>(|days| date(unit.first_day(i64::from(days))))?)
+            }
         },
         Operation::Hour => time_of_day(input, 3_600_000_000, 24),
         Operation::Minute => time_of_day(input, 60_000_000, 60),
@@ -154,9 +134,7 @@ fn field(operation: Operation, input: &Input, data_type: DataType) -> ArrayRef {
         Operation::DayOfWeek => fields(input, data_type, |days| (days + 4).rem_euclid(7) + 1),
         Operation::DayOfYear => fields(input, data_type, day_of_year),
         // The ISO week is that of its Thursday.
-        _ => fields(input, data_type, |days| {
-            (day_of_year(days - weekday(days) + 3) - 1) / 7 + 1
-        }),
+        _ => fields(input, data_type, |days| (day_of_year(days - weekday(days) + 3) - 1) / 7 + 1),
     }
 }
 
@@ -172,9 +150,6 @@ fn fields(input: &Input, data_type: DataType, part: impl Fn(i64) -> i64) -> Arra
     })
 }
 
-fn days_of<T: ArrowPrimitiveType>(
-    input: &Input,
-    part: impl Fn(T::Native) -> i64,
-) -> PrimitiveArray<Int32Type> {
+fn days_of<T: ArrowPrimitiveType>(input: &Input, part: impl Fn(T::Native) -> i64) -> PrimitiveArray<Int32Type> {
     input.map1::<T, Int32Type>(|value| part(value) as i32)
 }

@@ -48,11 +48,7 @@ pub(crate) fn divide_half_up(value: i128, divisor: i128) -> i128 {
     }
     let (quotient, rest) = (value / divisor, value % divisor);
     let (rest, divisor) = (rest.unsigned_abs(), divisor.unsigned_abs());
-    if rest >= divisor - rest {
-        quotient + value.signum()
-    } else {
-        quotient
-    }
+    if rest >= divisor - rest { quotient + value.signum() } else { quotient }
 }
 
 /// The value at another scale, rounded `HALF_UP`; `None` if it leaves 128 bits.
@@ -112,17 +108,12 @@ fn power(exponent: u32) -> Option<i256> {
 }
 
 fn divide_half_up_wide(value: i256, divisor: i256) -> i256 {
-    let (Some(quotient), Some(rest)) = (value.checked_div(divisor), value.checked_rem(divisor))
-    else {
+    let (Some(quotient), Some(rest)) = (value.checked_div(divisor), value.checked_rem(divisor)) else {
         return i256::ZERO;
     };
     let rest = rest.wrapping_abs();
     if rest >= divisor.wrapping_sub(rest) {
-        let step = if value < i256::ZERO {
-            i256::MINUS_ONE
-        } else {
-            i256::ONE
-        };
+        let step = if value < i256::ZERO { i256::MINUS_ONE } else { i256::ONE };
         quotient.wrapping_add(step)
     } else {
         quotient
@@ -139,52 +130,25 @@ fn align_wide(a: i128, a_scale: i32, b: i128, b_scale: i32) -> (i256, i256) {
     let scale = a_scale.max(b_scale);
     let shift = |value, from: i32| {
         // 38 digits shifted by at most 38 places always fit.
-        power((scale - from).unsigned_abs())
-            .map_or(i256::ZERO, |power| wide(value).wrapping_mul(power))
+        power((scale - from).unsigned_abs()).map_or(i256::ZERO, |power| wide(value).wrapping_mul(power))
     };
     (shift(a, a_scale), shift(b, b_scale))
 }
 
 /// `a + b`, or `a - b`.
-pub(crate) fn add(
-    a: i128,
-    a_scale: i32,
-    b: i128,
-    b_scale: i32,
-    subtract: bool,
-    target: Target,
-) -> Result<i128, Fault> {
+pub(crate) fn add(a: i128, a_scale: i32, b: i128, b_scale: i32, subtract: bool, target: Target) -> Result<i128, Fault> {
     let scale = a_scale.max(b_scale);
-    let sum = align(a, a_scale, b, b_scale).and_then(|(a, b)| {
-        if subtract {
-            a.checked_sub(b)
-        } else {
-            a.checked_add(b)
-        }
-    });
+    let sum =
+        align(a, a_scale, b, b_scale).and_then(|(a, b)| if subtract { a.checked_sub(b) } else { a.checked_add(b) });
     if let Some(sum) = sum {
         return settle(sum, scale, target);
     }
     let (a, b) = align_wide(a, a_scale, b, b_scale);
-    settle_wide(
-        if subtract {
-            a.wrapping_sub(b)
-        } else {
-            a.wrapping_add(b)
-        },
-        scale,
-        target,
-    )
+    settle_wide(if subtract { a.wrapping_sub(b) } else { a.wrapping_add(b) }, scale, target)
 }
 
 /// `a * b`.
-pub(crate) fn multiply(
-    a: i128,
-    a_scale: i32,
-    b: i128,
-    b_scale: i32,
-    target: Target,
-) -> Result<i128, Fault> {
+pub(crate) fn multiply(a: i128, a_scale: i32, b: i128, b_scale: i32, target: Target) -> Result<i128, Fault> {
     let scale = a_scale + b_scale;
     match product(a, b) {
         Some(product) => settle(product, scale, target),
@@ -193,30 +157,14 @@ pub(crate) fn multiply(
 }
 
 /// `a / b`.
-pub(crate) fn divide(
-    a: i128,
-    a_scale: i32,
-    b: i128,
-    b_scale: i32,
-    target: Target,
-) -> Result<i128, Fault> {
+pub(crate) fn divide(a: i128, a_scale: i32, b: i128, b_scale: i32, target: Target) -> Result<i128, Fault> {
     if b == 0 {
         return Err(Fault::divide_by_zero());
     }
     let scale = i32::from(target.scale);
     let mut steps = scale - a_scale + b_scale;
-    let short = if steps >= 0 {
-        rescale(a, 0, steps)
-    } else {
-        None
-    };
-    let short = short.and_then(|dividend| {
-        if b < 0 {
-            dividend.checked_neg()
-        } else {
-            Some(dividend)
-        }
-    });
+    let short = if steps >= 0 { rescale(a, 0, steps) } else { None };
+    let short = short.and_then(|dividend| if b < 0 { dividend.checked_neg() } else { Some(dividend) });
     if let (Some(dividend), Some(divisor)) = (short, b.checked_abs()) {
         return settle(divide_half_up(dividend, divisor), scale, target);
     }
@@ -266,13 +214,7 @@ pub(crate) fn integer_divide(a: i128, a_scale: i32, b: i128, b_scale: i32) -> Re
 }
 
 /// `a % b`, with the sign of `a`.
-pub(crate) fn remainder(
-    a: i128,
-    a_scale: i32,
-    b: i128,
-    b_scale: i32,
-    target: Target,
-) -> Result<i128, Fault> {
+pub(crate) fn remainder(a: i128, a_scale: i32, b: i128, b_scale: i32, target: Target) -> Result<i128, Fault> {
     if b == 0 {
         return Err(Fault::remainder_by_zero());
     }
@@ -300,9 +242,7 @@ pub(crate) fn format(value: i128, scale: i32) -> String {
 }
 
 fn plain(integer: &str, scale: i32) -> String {
-    let (sign, digits) = integer
-        .strip_prefix('-')
-        .map_or(("", integer), |digits| ("-", digits));
+    let (sign, digits) = integer.strip_prefix('-').map_or(("", integer), |digits| ("-", digits));
     let scale = scale.max(0) as usize;
     if scale == 0 {
         return integer.to_owned();
@@ -323,11 +263,7 @@ pub(crate) struct Parsed {
 impl Parsed {
     /// Number of digits before the point.
     pub fn whole_digits(&self) -> i64 {
-        if self.digits.is_empty() {
-            0
-        } else {
-            (self.digits.len() as i64 + self.exponent).max(0)
-        }
+        if self.digits.is_empty() { 0 } else { (self.digits.len() as i64 + self.exponent).max(0) }
     }
 
     /// The integer at a scale, rounded `HALF_UP`; `None` if it leaves 128 bits.
@@ -344,11 +280,7 @@ impl Parsed {
             let digit = self.digits.get(position).copied().unwrap_or(0);
             value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
         }
-        if self
-            .digits
-            .get(kept as usize)
-            .is_some_and(|&digit| digit >= 5)
-        {
+        if self.digits.get(kept as usize).is_some_and(|&digit| digit >= 5) {
             value = value.checked_add(1)?;
         }
         Some(if self.negative { -value } else { value })
@@ -357,16 +289,8 @@ impl Parsed {
     /// The integer at a scale, if nothing is lost.
     pub fn to_scale_exactly(&self, scale: i8) -> Option<i128> {
         let kept = self.digits.len() as i64 + self.exponent + i64::from(scale);
-        let lost = self
-            .digits
-            .iter()
-            .skip(kept.max(0) as usize)
-            .any(|&digit| digit != 0);
-        if lost {
-            None
-        } else {
-            self.to_scale(i32::from(scale))
-        }
+        let lost = self.digits.iter().skip(kept.max(0) as usize).any(|&digit| digit != 0);
+        if lost { None } else { self.to_scale(i32::from(scale)) }
     }
 }
 
@@ -397,20 +321,12 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
             _ => return None,
         }
     }
-    any.then_some(Parsed {
-        negative,
-        digits,
-        exponent: exponent - fraction.unwrap_or(0),
-    })
+    any.then_some(Parsed { negative, digits, exponent: exponent - fraction.unwrap_or(0) })
 }
 
 /// The shortest decimal that reads back as this finite double.
 pub(crate) fn shortest(value: f64) -> Option<Parsed> {
-    if value.is_finite() {
-        parse(&format!("{value:e}"))
-    } else {
-        None
-    }
+    if value.is_finite() { parse(&format!("{value:e}")) } else { None }
 }
 
 #[cfg(test)]
@@ -434,10 +350,7 @@ mod tests {
     #[test]
     fn products_beyond_128_bits_settle() {
         let nines = POWERS[38] - 1;
-        assert_eq!(
-            multiply(nines, 38, nines, 38, target(38, 37)).unwrap(),
-            POWERS[37]
-        );
+        assert_eq!(multiply(nines, 38, nines, 38, target(38, 37)).unwrap(), POWERS[37]);
         assert!(multiply(nines, 0, nines, 0, target(38, 0)).is_err());
     }
 
@@ -445,19 +358,10 @@ mod tests {
     fn quotients_of_every_size() {
         assert_eq!(divide(1, 0, 3, 0, target(38, 6)).unwrap(), 333_333);
         assert_eq!(divide(-2, 0, 3, 0, target(38, 6)).unwrap(), -666_667);
-        assert_eq!(
-            divide(POWERS[18], 18, 3 * POWERS[18], 18, target(38, 6)).unwrap(),
-            333_333
-        );
+        assert_eq!(divide(POWERS[18], 18, 3 * POWERS[18], 18, target(38, 6)).unwrap(), 333_333);
         assert_eq!(divide(1, 38, 3, 0, target(38, 38)).unwrap(), 0);
-        assert_eq!(
-            divide(1, 0, 1, 38, target(38, 6)).unwrap_err().code,
-            "NUMERIC_VALUE_OUT_OF_RANGE"
-        );
-        assert_eq!(
-            divide(1, 0, 0, 0, target(38, 6)).unwrap_err().code,
-            "DIVIDE_BY_ZERO"
-        );
+        assert_eq!(divide(1, 0, 1, 38, target(38, 6)).unwrap_err().code, "NUMERIC_VALUE_OUT_OF_RANGE");
+        assert_eq!(divide(1, 0, 0, 0, target(38, 6)).unwrap_err().code, "DIVIDE_BY_ZERO");
     }
 
     #[test]

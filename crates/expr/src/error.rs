@@ -21,18 +21,12 @@ pub struct EvalError {
 impl EvalError {
     /// The batch or the expression is unusable, whatever the rows hold.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self {
-            code: "INVALID_EXPRESSION",
-            row: None,
-            message: message.into(),
-        }
+        Self { code: "INVALID_EXPRESSION", row: None, message: message.into() }
     }
 
     /// The same error seen from the batch whose rows `positions` were selected.
     pub(crate) fn relocated(mut self, positions: &[usize]) -> Self {
-        self.row = self
-            .row
-            .map(|row| positions.get(row).copied().unwrap_or(row));
+        self.row = self.row.map(|row| positions.get(row).copied().unwrap_or(row));
         self
     }
 }
@@ -56,10 +50,7 @@ impl Fault {
     /// A fault of the given condition.
     #[cold]
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-        }
+        Self { code, message: message.into() }
     }
 
     /// Integer arithmetic left its type.
@@ -83,46 +74,31 @@ impl Fault {
     /// A text does not denote a value of the target type.
     #[cold]
     pub fn invalid_input(text: &str, target: impl std::fmt::Display) -> Self {
-        let message = format!(
-            "the text '{text}' cannot be cast to {target}: it is malformed or out of range"
-        );
+        let message = format!("the text '{text}' cannot be cast to {target}: it is malformed or out of range");
         Self::new("CAST_INVALID_INPUT", message)
     }
 
     /// A number does not fit the target type.
     #[cold]
     pub fn cast_overflow(value: impl std::fmt::Display, target: impl std::fmt::Display) -> Self {
-        Self::new(
-            "CAST_OVERFLOW",
-            format!("the value {value} does not fit {target}"),
-        )
+        Self::new("CAST_OVERFLOW", format!("the value {value} does not fit {target}"))
     }
 
     /// A number does not fit the target decimal.
     #[cold]
     pub fn out_of_range(value: impl std::fmt::Display, precision: u8, scale: i8) -> Self {
-        Self::new(
-            "NUMERIC_VALUE_OUT_OF_RANGE",
-            format!("{value} does not fit decimal({precision},{scale})"),
-        )
+        Self::new("NUMERIC_VALUE_OUT_OF_RANGE", format!("{value} does not fit decimal({precision},{scale})"))
     }
 
     /// A date or timestamp left its range.
     #[cold]
     pub fn datetime(what: &str) -> Self {
-        Self::new(
-            "DATETIME_OVERFLOW",
-            format!("{what} leaves the range of the type"),
-        )
+        Self::new("DATETIME_OVERFLOW", format!("{what} leaves the range of the type"))
     }
 
     /// The fault located at a row.
     #[cold]
     pub fn at(self, row: usize) -> EvalError {
-        EvalError {
-            code: self.code,
-            row: Some(row),
-            message: self.message,
-        }
+        EvalError { code: self.code, row: Some(row), message: self.message }
     }
 }

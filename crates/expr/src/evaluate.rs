@@ -7,9 +7,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array, new_empty_array, new_null_array,
-};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array, new_empty_array, new_null_array};
 use arrow_schema::DataType as Arrow;
 use arrow_select::filter::prep_null_mask_filter;
 use arrow_select::interleave::interleave;
@@ -35,20 +33,12 @@ impl Rows {
     fn select(&self, expr: &Expr, positions: &[usize]) -> Result<Self, EvalError> {
         let mut used = vec![false; self.columns.len()];
         expr.mark_columns(&mut used);
-        let indices =
-            UInt64Array::from_iter_values(positions.iter().map(|&position| position as u64));
-        let columns = self
-            .columns
-            .iter()
-            .zip(used)
-            .map(|(column, used)| match column {
-                Some(column) if used => take(column, &indices, None).map(Some),
-                _ => Ok(None),
-            });
-        Ok(Self {
-            columns: columns.collect::<Result<_, _>>()?,
-            len: positions.len(),
-        })
+        let indices = UInt64Array::from_iter_values(positions.iter().map(|&position| position as u64));
+        let columns = self.columns.iter().zip(used).map(|(column, used)| match column {
+            Some(column) if used => take(column, &indices, None).map(Some),
+            _ => Ok(None),
+        });
+        Ok(Self { columns: columns.collect::<Result<_, _>>()?, len: positions.len() })
     }
 }
 
@@ -74,10 +64,7 @@ impl Expr {
     /// Evaluates a condition: true where it holds, false where it does not or is NULL.
     pub fn evaluate_predicate(&self, batch: &RecordBatch) -> Result<BooleanArray, EvalError> {
         if self.data_type != DataType::Boolean {
-            return Err(EvalError::invalid(format!(
-                "a condition must be boolean, not {}",
-                self.data_type
-            )));
+            return Err(EvalError::invalid(format!("a condition must be boolean, not {}", self.data_type)));
         }
         let array = self.evaluate(batch)?;
         let array = arrow_array::cast::AsArray::as_boolean(&array);
@@ -93,10 +80,7 @@ impl Expr {
             return Ok(new_empty_array(&self.data_type.arrow()));
         }
         let columns = batch.columns().iter().cloned().map(Some).collect();
-        let rows = Rows {
-            columns,
-            len: batch.num_rows(),
-        };
+        let rows = Rows { columns, len: batch.num_rows() };
         evaluate(self, &rows)?.into_array(rows.len)
     }
 }
@@ -111,11 +95,7 @@ pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Result<Column, EvalError> {
 }
 
 /// The values of an expression on selected rows, one per selected row.
-pub(crate) fn evaluate_on(
-    expr: &Expr,
-    rows: &Rows,
-    positions: &[usize],
-) -> Result<Column, EvalError> {
+pub(crate) fn evaluate_on(expr: &Expr, rows: &Rows, positions: &[usize]) -> Result<Column, EvalError> {
     if positions.len() == rows.len || expr.as_literal().is_some() {
         return evaluate(expr, rows);
     }
@@ -123,11 +103,7 @@ pub(crate) fn evaluate_on(
 }
 
 /// Puts values of selected rows back to their places, NULL elsewhere.
-pub(crate) fn scatter(
-    column: Column,
-    positions: &[usize],
-    rows: usize,
-) -> Result<Column, EvalError> {
+pub(crate) fn scatter(column: Column, positions: &[usize], rows: usize) -> Result<Column, EvalError> {
     if positions.len() == rows {
         return Ok(column);
     }
@@ -138,19 +114,13 @@ pub(crate) fn scatter(
     for (index, &position) in positions.iter().enumerate() {
         sources[position] = (1, if constant { 0 } else { index });
     }
-    Ok(Column::Array(interleave(
-        &[null.as_ref(), values.as_ref()],
-        &sources,
-    )?))
+    Ok(Column::Array(interleave(&[null.as_ref(), values.as_ref()], &sources)?))
 }
 
 /// A column of the batch in the representation of its type.
 fn column(index: usize, data_type: DataType, rows: &Rows) -> Result<ArrayRef, EvalError> {
     let Some(Some(array)) = rows.columns.get(index) else {
-        return Err(EvalError::invalid(format!(
-            "column {index} does not exist: the batch has {}",
-            rows.columns.len()
-        )));
+        return Err(EvalError::invalid(format!("column {index} does not exist: the batch has {}", rows.columns.len())));
     };
     let expected = data_type.arrow();
     if *array.data_type() == expected {
@@ -159,50 +129,32 @@ fn column(index: usize, data_type: DataType, rows: &Rows) -> Result<ArrayRef, Ev
     let convertible = match (array.data_type(), data_type) {
         (Arrow::LargeUtf8 | Arrow::Utf8View, _) => data_type.is_text(),
         (Arrow::Dictionary(_, values), _) => **values == expected,
-        (Arrow::Timestamp(arrow_schema::TimeUnit::Microsecond, zone), DataType::Timestamp) => {
-            zone.is_some()
-        }
+        (Arrow::Timestamp(arrow_schema::TimeUnit::Microsecond, zone), DataType::Timestamp) => zone.is_some(),
         _ => false,
     };
     if convertible {
         Ok(arrow_cast::cast(array, &expected)?)
     } else {
-        Err(EvalError::invalid(format!(
-            "column {index} is {}, not {data_type}",
-            array.data_type()
-        )))
+        Err(EvalError::invalid(format!("column {index} is {}, not {data_type}", array.data_type())))
     }
 }
 
-fn call(
-    operation: Operation,
-    args: &[Expr],
-    result: DataType,
-    rows: &Rows,
-) -> Result<Column, EvalError> {
+fn call(operation: Operation, args: &[Expr], result: DataType, rows: &Rows) -> Result<Column, EvalError> {
     match operation {
         Operation::And | Operation::Or => logic::connect(operation == Operation::And, args, rows),
         Operation::Case | Operation::If => logic::case(args, result, rows),
         Operation::Coalesce => logic::coalesce(args, result, rows),
         Operation::In => membership::is_in(args, rows),
-        Operation::IsNull | Operation::IsNotNull => {
-            logic::is_null(operation == Operation::IsNull, &args[0], rows)
-        }
+        Operation::IsNull | Operation::IsNotNull => logic::is_null(operation == Operation::IsNull, &args[0], rows),
         Operation::EqNullSafe => logic::eq_null_safe(args, rows),
         Operation::NullIf => logic::null_if(args, rows),
-        Operation::Greatest | Operation::Least => {
-            logic::extreme(operation == Operation::Greatest, args, result, rows)
-        }
+        Operation::Greatest | Operation::Least => logic::extreme(operation == Operation::Greatest, args, result, rows),
         _ => {
             let Some(input) = strict(operation, args, rows)? else {
                 return Ok(Column::null(result));
             };
             let array = compute(operation, args, &input, result)?;
-            Ok(if input.is_constant() {
-                Column::Constant(array)
-            } else {
-                Column::Array(array)
-            })
+            Ok(if input.is_constant() { Column::Constant(array) } else { Column::Array(array) })
         }
     }
 }
@@ -210,17 +162,11 @@ fn call(
 /// The arguments of a NULL-strict operation; `None` if the result is NULL on all rows.
 fn strict(operation: Operation, args: &[Expr], rows: &Rows) -> Result<Option<Input>, EvalError> {
     // Spark looks at divisors first, and at all arguments of concat.
-    let divisor_first = matches!(
-        operation,
-        Operation::Divide | Operation::IntDiv | Operation::Modulo
-    );
+    let divisor_first = matches!(operation, Operation::Divide | Operation::IntDiv | Operation::Modulo);
     let mut columns: Vec<Column> = Vec::with_capacity(args.len());
     let mut present: Option<arrow_buffer::NullBuffer> = None;
-    let order: Box<dyn Iterator<Item = &Expr>> = if divisor_first {
-        Box::new(args.iter().rev())
-    } else {
-        Box::new(args.iter())
-    };
+    let order: Box<dyn Iterator<Item = &Expr>> =
+        if divisor_first { Box::new(args.iter().rev()) } else { Box::new(args.iter()) };
     let mut null = false;
     for arg in order {
         let column = match &present {
@@ -245,20 +191,11 @@ fn strict(operation: Operation, args: &[Expr], rows: &Rows) -> Result<Option<Inp
     if divisor_first {
         columns.reverse();
     }
-    Ok(if null {
-        None
-    } else {
-        Input::new(columns, rows.len)
-    })
+    Ok(if null { None } else { Input::new(columns, rows.len) })
 }
 
 /// Computes a NULL-strict operation.
-fn compute(
-    operation: Operation,
-    args: &[Expr],
-    input: &Input,
-    result: DataType,
-) -> Result<ArrayRef, EvalError> {
+fn compute(operation: Operation, args: &[Expr], input: &Input, result: DataType) -> Result<ArrayRef, EvalError> {
     let first = args[0].data_type;
     match operation {
         Operation::Add
@@ -266,20 +203,11 @@ fn compute(
         | Operation::Multiply
         | Operation::Divide
         | Operation::IntDiv
-        | Operation::Modulo => {
-            arithmetic::binary(operation, input, (first, args[1].data_type), result)
-        }
+        | Operation::Modulo => arithmetic::binary(operation, input, (first, args[1].data_type), result),
         Operation::Negate | Operation::Abs => arithmetic::unary(operation, input, first),
         Operation::Round => rounding::round(input, first, result),
-        Operation::Floor | Operation::Ceil => {
-            rounding::floor(operation == Operation::Ceil, input, first, result)
-        }
-        Operation::Eq
-        | Operation::Ne
-        | Operation::Lt
-        | Operation::Le
-        | Operation::Gt
-        | Operation::Ge => {
+        Operation::Floor | Operation::Ceil => rounding::floor(operation == Operation::Ceil, input, first, result),
+        Operation::Eq | Operation::Ne | Operation::Lt | Operation::Le | Operation::Gt | Operation::Ge => {
             let array = compare::compare(operation, input, first, args[1].data_type)?;
             Ok(Arc::new(array))
         }

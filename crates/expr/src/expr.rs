@@ -35,15 +35,9 @@ pub(crate) enum Node {
     /// A column of the batch.
     Column(usize),
     /// A constant: its JSON form and the same as an array of one value.
-    Literal {
-        json: serde_json::Value,
-        array: ArrayRef,
-    },
+    Literal { json: serde_json::Value, array: ArrayRef },
     /// An operation on other expressions.
-    Call {
-        operation: Operation,
-        args: Vec<Expr>,
-    },
+    Call { operation: Operation, args: Vec<Expr> },
 }
 
 impl PartialEq for Node {
@@ -51,16 +45,7 @@ impl PartialEq for Node {
         match (self, other) {
             (Self::Column(a), Self::Column(b)) => a == b,
             (Self::Literal { json: a, .. }, Self::Literal { json: b, .. }) => a == b,
-            (
-                Self::Call {
-                    operation: a,
-                    args: b,
-                },
-                Self::Call {
-                    operation: c,
-                    args: d,
-                },
-            ) => a == c && b == d,
+            (Self::Call { operation: a, args: b }, Self::Call { operation: c, args: d }) => a == c && b == d,
             _ => false,
         }
     }
@@ -74,26 +59,17 @@ impl Expr {
 
     /// The column's index if the expression is a bare column reference.
     pub fn as_column(&self) -> Option<usize> {
-        if let Node::Column(index) = self.node {
-            Some(index)
-        } else {
-            None
-        }
+        if let Node::Column(index) = self.node { Some(index) } else { None }
     }
 
     /// The constant, as an array of one value, if the expression is a literal.
     pub(crate) fn as_literal(&self) -> Option<&ArrayRef> {
-        if let Node::Literal { array, .. } = &self.node {
-            Some(array)
-        } else {
-            None
-        }
+        if let Node::Literal { array, .. } = &self.node { Some(array) } else { None }
     }
 
     /// Whether the expression is the literal NULL.
     pub(crate) fn is_null_literal(&self) -> bool {
-        self.as_literal()
-            .is_some_and(|array| array.is_null(0) || self.data_type == DataType::Null)
+        self.as_literal().is_some_and(|array| array.is_null(0) || self.data_type == DataType::Null)
     }
 
     /// The columns that the expression reads, ascending.
@@ -126,13 +102,8 @@ impl Expr {
     fn call(operation: Operation, args: Vec<Self>, data_type: DataType) -> Result<Self, String> {
         check::check(operation, &args, data_type)
             .map_err(|reason| format!("invalid call of `{}`: {reason}", operation.name()))?;
-        let fallible =
-            args.iter().any(|arg| arg.fallible) || check::can_fail(operation, &args, data_type);
-        Ok(Self {
-            node: Node::Call { operation, args },
-            data_type,
-            fallible,
-        })
+        let fallible = args.iter().any(|arg| arg.fallible) || check::can_fail(operation, &args, data_type);
+        Ok(Self { node: Node::Call { operation, args }, data_type, fallible })
     }
 }
 
@@ -143,11 +114,7 @@ struct Json {
     op: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     index: Option<usize>,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "present"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     value: Option<serde_json::Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     args: Option<Vec<Expr>>,
@@ -156,50 +123,29 @@ struct Json {
 }
 
 /// Tells `"value": null` from a missing value.
-fn present<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<serde_json::Value>, D::Error> {
-    serde_json::Value::deserialize(deserializer)
-        .map(Some)
-        .map_err(D::Error::custom)
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<serde_json::Value>, D::Error> {
+    serde_json::Value::deserialize(deserializer).map(Some).map_err(D::Error::custom)
 }
 
 impl TryFrom<Json> for Expr {
     type Error = String;
 
     fn try_from(json: Json) -> Result<Self, String> {
-        let Json {
-            op,
-            index,
-            value,
-            args,
-            data_type,
-        } = json;
+        let Json { op, index, value, args, data_type } = json;
         match (op.as_str(), index, value, args) {
-            ("column", Some(index), None, None) => Ok(Self {
-                node: Node::Column(index),
-                data_type,
-                fallible: false,
-            }),
+            ("column", Some(index), None, None) => Ok(Self { node: Node::Column(index), data_type, fallible: false }),
             ("column", ..) => Err("a column has exactly `index` and `type`".to_owned()),
             ("literal", None, Some(json), None) => {
                 let array = literal::build(&json, data_type)
                     .ok_or_else(|| format!("`{json}` is not a literal of type {data_type}"))?;
-                Ok(Self {
-                    node: Node::Literal { json, array },
-                    data_type,
-                    fallible: false,
-                })
+                Ok(Self { node: Node::Literal { json, array }, data_type, fallible: false })
             }
             ("literal", ..) => Err("a literal has exactly `value` and `type`".to_owned()),
             (name, None, None, Some(args)) => {
-                let operation = Operation::from_name(name)
-                    .ok_or_else(|| format!("unknown operation `{name}`"))?;
+                let operation = Operation::from_name(name).ok_or_else(|| format!("unknown operation `{name}`"))?;
                 Self::call(operation, args, data_type)
             }
-            (name, ..) if Operation::from_name(name).is_none() => {
-                Err(format!("unknown operation `{name}`"))
-            }
+            (name, ..) if Operation::from_name(name).is_none() => Err(format!("unknown operation `{name}`")),
             (name, ..) => Err(format!("a call of `{name}` has exactly `args` and `type`")),
         }
     }
@@ -208,29 +154,11 @@ impl TryFrom<Json> for Expr {
 impl From<Expr> for Json {
     fn from(expr: Expr) -> Self {
         let data_type = expr.data_type;
-        let empty = Self {
-            op: String::new(),
-            index: None,
-            value: None,
-            args: None,
-            data_type,
-        };
+        let empty = Self { op: String::new(), index: None, value: None, args: None, data_type };
         match expr.node {
-            Node::Column(index) => Self {
-                op: "column".to_owned(),
-                index: Some(index),
-                ..empty
-            },
-            Node::Literal { json, .. } => Self {
-                op: "literal".to_owned(),
-                value: Some(json),
-                ..empty
-            },
-            Node::Call { operation, args } => Self {
-                op: operation.name().to_owned(),
-                args: Some(args),
-                ..empty
-            },
+            Node::Column(index) => Self { op: "column".to_owned(), index: Some(index), ..empty },
+            Node::Literal { json, .. } => Self { op: "literal".to_owned(), value: Some(json), ..empty },
+            Node::Call { operation, args } => Self { op: operation.name().to_owned(), args: Some(args), ..empty },
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
-    Int32Array, Int64Array, StringArray, TimestampMicrosecondArray, new_null_array,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array, Int32Array,
+    Int64Array, StringArray, TimestampMicrosecondArray, new_null_array,
 };
 use serde_json::Value;
 
@@ -18,9 +18,7 @@ pub(crate) fn build(value: &Value, data_type: DataType) -> Option<ArrayRef> {
     }
     let array: ArrayRef = match data_type {
         DataType::Boolean => Arc::new(BooleanArray::from(vec![value.as_bool()?])),
-        DataType::SmallInt => {
-            Arc::new(Int16Array::from(vec![i16::try_from(value.as_i64()?).ok()?]))
-        }
+        DataType::SmallInt => Arc::new(Int16Array::from(vec![i16::try_from(value.as_i64()?).ok()?])),
         DataType::Int => Arc::new(Int32Array::from(vec![i32::try_from(value.as_i64()?).ok()?])),
         DataType::BigInt => Arc::new(Int64Array::from(vec![value.as_i64()?])),
         DataType::Float => Arc::new(Float32Array::from(vec![floating(value)? as f32])),
@@ -46,12 +44,8 @@ pub(crate) fn build(value: &Value, data_type: DataType) -> Option<ArrayRef> {
             fits.then_some(())?;
             Arc::new(StringArray::from(vec![text]))
         }
-        DataType::Date => Arc::new(Date32Array::from(vec![
-            i32::try_from(value.as_i64()?).ok()?,
-        ])),
-        DataType::Timestamp => {
-            Arc::new(TimestampMicrosecondArray::from(vec![value.as_i64()?]).with_timezone("UTC"))
-        }
+        DataType::Date => Arc::new(Date32Array::from(vec![i32::try_from(value.as_i64()?).ok()?])),
+        DataType::Timestamp => Arc::new(TimestampMicrosecondArray::from(vec![value.as_i64()?]).with_timezone("UTC")),
         DataType::Null => return None,
     };
     Some(array)

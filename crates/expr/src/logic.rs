@@ -24,16 +24,10 @@ use crate::operation::Operation;
 pub(crate) fn connect(conjunction: bool, args: &[Expr], rows: &Rows) -> Result<Column, EvalError> {
     let mut result = evaluate(&args[0], rows)?.into_booleans(rows.len)?;
     for arg in &args[1..] {
-        result = connect_next(
-            conjunction,
-            &result,
-            arg.fallible,
-            rows,
-            |positions| match positions {
-                Some(positions) => evaluate_on(arg, rows, positions),
-                None => evaluate(arg, rows),
-            },
-        )?;
+        result = connect_next(conjunction, &result, arg.fallible, rows, |positions| match positions {
+            Some(positions) => evaluate_on(arg, rows, positions),
+            None => evaluate(arg, rows),
+        })?;
     }
     Ok(Column::Array(Arc::new(result)))
 }
@@ -47,9 +41,8 @@ pub(crate) fn connect_next(
     evaluate_arg: impl Fn(Option<&[usize]>) -> Result<Column, EvalError>,
 ) -> Result<BooleanArray, EvalError> {
     let next = if fallible {
-        let undecided: Vec<usize> = (0..rows.len)
-            .filter(|&row| result.is_null(row) || result.value(row) == conjunction)
-            .collect();
+        let undecided: Vec<usize> =
+            (0..rows.len).filter(|&row| result.is_null(row) || result.value(row) == conjunction).collect();
         if undecided.is_empty() {
             return Ok(result.clone());
         }
@@ -58,11 +51,7 @@ pub(crate) fn connect_next(
         evaluate_arg(None)?
     };
     let next = next.into_booleans(rows.len)?;
-    Ok(if conjunction {
-        and_kleene(result, &next)?
-    } else {
-        or_kleene(result, &next)?
-    })
+    Ok(if conjunction { and_kleene(result, &next)? } else { or_kleene(result, &next)? })
 }
 
 /// Collects the values of branches and where each row takes its value from.
@@ -74,10 +63,7 @@ struct Choice {
 
 impl Choice {
     fn new(result: DataType, rows: usize) -> Self {
-        Self {
-            arrays: vec![new_null_array(&result.arrow(), 1)],
-            sources: vec![(0, 0); rows],
-        }
+        Self { arrays: vec![new_null_array(&result.arrow(), 1)], sources: vec![(0, 0); rows] }
     }
 
     /// Takes the values of some rows from a column that has one value per row (`whole`) or per position.
@@ -100,21 +86,12 @@ impl Choice {
     }
 
     /// Takes the values of some rows from an expression, evaluated there only if it can fail.
-    fn assign_expr(
-        &mut self,
-        expr: &Expr,
-        rows: &Rows,
-        positions: &[usize],
-    ) -> Result<(), EvalError> {
+    fn assign_expr(&mut self, expr: &Expr, rows: &Rows, positions: &[usize]) -> Result<(), EvalError> {
         if positions.is_empty() || expr.data_type == DataType::Null || expr.is_null_literal() {
             return Ok(());
         }
         let whole = !expr.fallible || positions.len() == rows.len;
-        let column = if whole {
-            evaluate(expr, rows)?
-        } else {
-            evaluate_on(expr, rows, positions)?
-        };
+        let column = if whole { evaluate(expr, rows)? } else { evaluate_on(expr, rows, positions)? };
         self.assign(&column, positions, whole);
         Ok(())
     }
@@ -136,11 +113,7 @@ pub(crate) fn case(args: &[Expr], result: DataType, rows: &Rows) -> Result<Colum
             break;
         }
         let whole = !pair[0].fallible || open.len() == rows.len;
-        let condition = if whole {
-            evaluate(&pair[0], rows)?
-        } else {
-            evaluate_on(&pair[0], rows, &open)?
-        };
+        let condition = if whole { evaluate(&pair[0], rows)? } else { evaluate_on(&pair[0], rows, &open)? };
         let condition = condition.into_booleans(if whole { rows.len } else { open.len() })?;
         let mut chosen = Vec::new();
         let mut rest = Vec::new();
@@ -174,11 +147,7 @@ pub(crate) fn coalesce(args: &[Expr], result: DataType, rows: &Rows) -> Result<C
             continue;
         }
         let whole = !expr.fallible || open.len() == rows.len;
-        let column = if whole {
-            evaluate(expr, rows)?
-        } else {
-            evaluate_on(expr, rows, &open)?
-        };
+        let column = if whole { evaluate(expr, rows)? } else { evaluate_on(expr, rows, &open)? };
         if number == 0 && matches!(column, Column::Array(_)) && column.nulls().is_none() {
             return Ok(column);
         }
@@ -198,11 +167,7 @@ pub(crate) fn coalesce(args: &[Expr], result: DataType, rows: &Rows) -> Result<C
 pub(crate) fn is_null(positive: bool, arg: &Expr, rows: &Rows) -> Result<Column, EvalError> {
     let column = evaluate(arg, rows)?;
     let test = |array: &ArrayRef| {
-        if positive {
-            arrow_is_null(array)
-        } else {
-            is_not_null(array)
-        }
+        if positive { arrow_is_null(array) } else { is_not_null(array) }
     };
     Ok(match column {
         Column::Array(array) => Column::Array(Arc::new(test(&array)?)),
@@ -214,18 +179,9 @@ pub(crate) fn is_null(positive: bool, arg: &Expr, rows: &Rows) -> Result<Column,
 pub(crate) fn eq_null_safe(args: &[Expr], rows: &Rows) -> Result<Column, EvalError> {
     let (left, right) = (evaluate(&args[0], rows)?, evaluate(&args[1], rows)?);
     let sides = (left.clone(), args[0].data_type);
-    let equal = compare_columns(
-        Operation::Eq,
-        sides,
-        (right.clone(), args[1].data_type),
-        rows.len,
-    )?;
+    let equal = compare_columns(Operation::Eq, sides, (right.clone(), args[1].data_type), rows.len)?;
     let values = BooleanBuffer::collect_bool(rows.len, |row| {
-        if equal.is_valid(row) {
-            equal.value(row)
-        } else {
-            !left.is_valid(row) && !right.is_valid(row)
-        }
+        if equal.is_valid(row) { equal.value(row) } else { !left.is_valid(row) && !right.is_valid(row) }
     });
     Ok(Column::Array(Arc::new(BooleanArray::new(values, None))))
 }
@@ -238,11 +194,7 @@ pub(crate) fn null_if(args: &[Expr], rows: &Rows) -> Result<Column, EvalError> {
         return Ok(left);
     }
     let right = if args[1].fallible {
-        scatter(
-            evaluate_on(&args[1], rows, &positions)?,
-            &positions,
-            rows.len,
-        )?
+        scatter(evaluate_on(&args[1], rows, &positions)?, &positions, rows.len)?
     } else {
         evaluate(&args[1], rows)?
     };
@@ -252,17 +204,8 @@ pub(crate) fn null_if(args: &[Expr], rows: &Rows) -> Result<Column, EvalError> {
 }
 
 /// `greatest` and `least`: NULLs do not count; the first of equal values stays.
-pub(crate) fn extreme(
-    greatest: bool,
-    args: &[Expr],
-    result: DataType,
-    rows: &Rows,
-) -> Result<Column, EvalError> {
-    let operation = if greatest {
-        Operation::Gt
-    } else {
-        Operation::Lt
-    };
+pub(crate) fn extreme(greatest: bool, args: &[Expr], result: DataType, rows: &Rows) -> Result<Column, EvalError> {
+    let operation = if greatest { Operation::Gt } else { Operation::Lt };
     let mut best: Option<Column> = None;
     for arg in args {
         if arg.data_type == DataType::Null {
@@ -273,28 +216,15 @@ pub(crate) fn extreme(
             best = Some(next);
             continue;
         };
-        let better = compare_columns(
-            operation,
-            (next.clone(), result),
-            (current.clone(), result),
-            rows.len,
-        )?;
+        let better = compare_columns(operation, (next.clone(), result), (current.clone(), result), rows.len)?;
         let replace = BooleanBuffer::collect_bool(rows.len, |row| {
-            if better.is_valid(row) {
-                better.value(row)
-            } else {
-                !current.is_valid(row)
-            }
+            if better.is_valid(row) { better.value(row) } else { !current.is_valid(row) }
         });
         let replace = BooleanArray::new(replace, None);
         let chosen = match (&next, &current) {
             (Column::Array(next), Column::Array(current)) => zip(&replace, next, current),
-            (Column::Array(next), Column::Constant(current)) => {
-                zip(&replace, next, &Scalar::new(current))
-            }
-            (Column::Constant(next), Column::Array(current)) => {
-                zip(&replace, &Scalar::new(next), current)
-            }
+            (Column::Array(next), Column::Constant(current)) => zip(&replace, next, &Scalar::new(current)),
+            (Column::Constant(next), Column::Array(current)) => zip(&replace, &Scalar::new(next), current),
             (Column::Constant(next), Column::Constant(current)) => {
                 zip(&replace, &Scalar::new(next), &Scalar::new(current))
             }

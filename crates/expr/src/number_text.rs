@@ -6,22 +6,12 @@ use crate::calendar::trim;
 
 /// Writes a double as `Double.toString` does: shortest digits, `E` notation outside of 10^-3 to 10^7.
 pub(crate) fn write_double(value: f64, out: &mut String) {
-    write_floating(
-        value,
-        &format!("{:e}", value.abs()),
-        &format!("{:.1e}", value.abs()),
-        out,
-    );
+    write_floating(value, &format!("{:e}", value.abs()), &format!("{:.1e}", value.abs()), out);
 }
 
 /// Writes a float as `Float.toString` does.
 pub(crate) fn write_float(value: f32, out: &mut String) {
-    write_floating(
-        f64::from(value),
-        &format!("{:e}", value.abs()),
-        &format!("{:.1e}", value.abs()),
-        out,
-    );
+    write_floating(f64::from(value), &format!("{:e}", value.abs()), &format!("{:.1e}", value.abs()), out);
 }
 
 /// `shortest` has the fewest digits that identify the value, `two` has two; Java prints two where one would do, and
@@ -42,11 +32,7 @@ fn write_floating(value: f64, shortest: &str, two: &str, out: &mut String) {
         out.push_str("0.0");
         return;
     }
-    let text = if shortest.find('e') == Some(1) {
-        two
-    } else {
-        shortest
-    };
+    let text = if shortest.find('e') == Some(1) { two } else { shortest };
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if !(-3..7).contains(&exponent) {
@@ -140,12 +126,9 @@ mod tests {
             write_double(value, &mut out);
             assert_eq!(out, expected);
         }
-        for (value, expected) in [
-            (0.1_f32, "0.1"),
-            (1.677_721_6e7, "1.6777216E7"),
-            (1.4e-45, "1.4E-45"),
-            (f32::MAX, "3.4028235E38"),
-        ] {
+        for (value, expected) in
+            [(0.1_f32, "0.1"), (1.677_721_6e7, "1.6777216E7"), (1.4e-45, "1.4E-45"), (f32::MAX, "3.4028235E38")]
+        {
             let mut out = String::new();
             write_float(value, &mut out);
             assert_eq!(out, expected);

@@ -43,9 +43,7 @@ impl Segment {
     /// Start of the match at the end of a text.
     fn match_end(&self, text: &str) -> Option<usize> {
         if let Some(literal) = &self.text {
-            return text
-                .ends_with(literal.as_str())
-                .then(|| text.len() - literal.len());
+            return text.ends_with(literal.as_str()).then(|| text.len() - literal.len());
         }
         let mut rest = text.chars();
         for wanted in self.characters.iter().rev() {
@@ -60,15 +58,10 @@ impl Segment {
     /// End of the first match in a text.
     fn find(&self, text: &str) -> Option<usize> {
         if let Some(literal) = &self.text {
-            return text
-                .find(literal.as_str())
-                .map(|start| start + literal.len());
+            return text.find(literal.as_str()).map(|start| start + literal.len());
         }
         let starts = text.char_indices().map(|(start, _)| start);
-        starts.into_iter().find_map(|start| {
-            self.match_start(&text[start..])
-                .map(|length| start + length)
-        })
+        starts.into_iter().find_map(|start| self.match_start(&text[start..]).map(|length| start + length))
     }
 }
 
@@ -85,26 +78,19 @@ impl Pattern {
                         characters.push(Some(next));
                     }
                     Some(next) => {
-                        let message = format!(
-                            "the escape character must not precede '{next}' in the pattern '{pattern}'"
-                        );
+                        let message =
+                            format!("the escape character must not precede '{next}' in the pattern '{pattern}'");
                         return Err(Fault::new("INVALID_FORMAT", message));
                     }
                     None => {
-                        let message = format!(
-                            "the pattern '{pattern}' must not end with the escape character"
-                        );
+                        let message = format!("the pattern '{pattern}' must not end with the escape character");
                         return Err(Fault::new("INVALID_FORMAT", message));
                     }
                 }
             } else if character == '%' {
                 segments.push(Segment::new(std::mem::take(&mut characters)));
             } else {
-                characters.push(if character == '_' {
-                    None
-                } else {
-                    Some(character)
-                });
+                characters.push(if character == '_' { None } else { Some(character) });
             }
         }
         segments.push(Segment::new(characters));
@@ -151,9 +137,7 @@ impl Pattern {
         let mut rest = &text[start..];
         rest = &rest[..last.match_end(rest)?];
         for segment in middle {
-            rest = &rest[segment
-                .find(rest)
-                .or_else(|| segment.characters.is_empty().then_some(0))?..];
+            rest = &rest[segment.find(rest).or_else(|| segment.characters.is_empty().then_some(0))?..];
         }
         Some(true)
     }
@@ -177,14 +161,8 @@ mod tests {
         let mut all = vec![vec![]];
         let mut last = all.clone();
         for _ in 0..length {
-            last = last
-                .iter()
-                .flat_map(|word| {
-                    alphabet
-                        .iter()
-                        .map(move |&c| [word.as_slice(), &[c]].concat())
-                })
-                .collect();
+            last =
+                last.iter().flat_map(|word| alphabet.iter().map(move |&c| [word.as_slice(), &[c]].concat())).collect();
             all.extend(last.iter().cloned());
         }
         all
@@ -197,11 +175,7 @@ mod tests {
             let compiled = Pattern::parse(&pattern.iter().collect::<String>(), '\\').unwrap();
             for text in &texts {
                 let joined: String = text.iter().collect();
-                assert_eq!(
-                    compiled.matches(&joined),
-                    naive(&pattern, text),
-                    "{joined:?} like {pattern:?}"
-                );
+                assert_eq!(compiled.matches(&joined), naive(&pattern, text), "{joined:?} like {pattern:?}");
             }
         }
     }
@@ -212,14 +186,8 @@ mod tests {
         assert!(!Pattern::parse(r"a\%c", '\\').unwrap().matches("abc"));
         assert!(Pattern::parse("a__c", '_').unwrap().matches("a_c"));
         assert!(Pattern::parse("a/%c", '/').unwrap().matches("a%c"));
-        assert_eq!(
-            Pattern::parse(r"a\bc", '\\').unwrap_err().code,
-            "INVALID_FORMAT"
-        );
-        assert_eq!(
-            Pattern::parse(r"abc\", '\\').unwrap_err().code,
-            "INVALID_FORMAT"
-        );
+        assert_eq!(Pattern::parse(r"a\bc", '\\').unwrap_err().code, "INVALID_FORMAT");
+        assert_eq!(Pattern::parse(r"abc\", '\\').unwrap_err().code, "INVALID_FORMAT");
         assert_eq!(Pattern::parse("%ab%", '\\').unwrap().as_infix(), Some("ab"));
         assert_eq!(Pattern::parse("%a_%", '\\').unwrap().as_infix(), None);
     }

@@ -17,22 +17,16 @@ use crate::decimal;
 use crate::error::{EvalError, Fault};
 
 /// `round(x, places)`: `HALF_UP`; negative places round before the point.
-pub(crate) fn round(
-    input: &Input,
-    data_type: DataType,
-    result: DataType,
-) -> Result<ArrayRef, EvalError> {
+pub(crate) fn round(input: &Input, data_type: DataType, result: DataType) -> Result<ArrayRef, EvalError> {
     let places = input.column(1).array().as_primitive::<Int32Type>().value(0);
     Ok(match data_type {
         DataType::SmallInt => Arc::new(integers::<Int16Type>(input, places)?),
         DataType::Int => Arc::new(integers::<Int32Type>(input, places)?),
         DataType::BigInt => Arc::new(integers::<Int64Type>(input, places)?),
-        DataType::Float => Arc::new(
-            input.map1::<Float32Type, Float32Type>(|x| round_double(f64::from(x), places) as f32),
-        ),
-        DataType::Double => {
-            Arc::new(input.map1::<Float64Type, Float64Type>(|x| round_double(x, places)))
+        DataType::Float => {
+            Arc::new(input.map1::<Float32Type, Float32Type>(|x| round_double(f64::from(x), places) as f32))
         }
+        DataType::Double => Arc::new(input.map1::<Float64Type, Float64Type>(|x| round_double(x, places))),
         _ => {
             let scale = i32::from(data_type.scale());
             let target = target(result);
@@ -61,9 +55,7 @@ where
         };
         let rounded = decimal::divide_half_up(i128::from(x.into()), power).checked_mul(power);
         let rounded = rounded.and_then(|value| i64::try_from(value).ok());
-        rounded
-            .and_then(|value| T::Native::try_from(value).ok())
-            .ok_or_else(|| Fault::overflow("the rounded value"))
+        rounded.and_then(|value| T::Native::try_from(value).ok()).ok_or_else(|| Fault::overflow("the rounded value"))
     })
 }
 
@@ -81,9 +73,7 @@ fn round_double(value: f64, places: i32) -> f64 {
 /// Rounds a number in the form `-d.ddde-x`.
 fn round_digits(text: &str, places: i32) -> Option<f64> {
     let (mantissa, exponent) = text.split_once('e')?;
-    let (negative, mantissa) = mantissa
-        .strip_prefix('-')
-        .map_or((false, mantissa), |rest| (true, rest));
+    let (negative, mantissa) = mantissa.strip_prefix('-').map_or((false, mantissa), |rest| (true, rest));
     let mut digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
     let exponent: i64 = exponent.parse().ok()?;
     // digits[0] has weight 10^exponent; the last digit kept has weight 10^-places.
@@ -115,49 +105,30 @@ fn round_digits(text: &str, places: i32) -> Option<f64> {
         return Some(0.0);
     }
     let sign = if negative { "-" } else { "" };
-    let number = format!(
-        "{sign}{}e{}",
-        String::from_utf8(digits).ok()?,
-        -i64::from(places)
-    );
+    let number = format!("{sign}{}e{}", String::from_utf8(digits).ok()?, -i64::from(places));
     number.parse::<f64>().ok().map(|value| value + 0.0)
 }
 
 /// `floor` and `ceil`: doubles to bigint, decimals to decimals without fraction.
-pub(crate) fn floor(
-    up: bool,
-    input: &Input,
-    data_type: DataType,
-    result: DataType,
-) -> Result<ArrayRef, EvalError> {
+pub(crate) fn floor(up: bool, input: &Input, data_type: DataType, result: DataType) -> Result<ArrayRef, EvalError> {
     let whole = |x: f64| {
         let value = if up { x.ceil() } else { x.floor() };
         // As Spark: NaN is 0, and the bound 2^63 itself passes.
         if value.is_nan() || (value >= i64::MIN as f64 && value <= i64::MAX as f64) {
             Ok(value as i64)
         } else {
-            Err(Fault::overflow(if up {
-                "the ceiling"
-            } else {
-                "the floor"
-            }))
+            Err(Fault::overflow(if up { "the ceiling" } else { "the floor" }))
         }
     };
     Ok(match data_type {
         DataType::BigInt => Arc::clone(input.column(0).array()),
-        DataType::Float => {
-            Arc::new(input.try_map1::<Float32Type, Int64Type>(|x| whole(f64::from(x)))?)
-        }
+        DataType::Float => Arc::new(input.try_map1::<Float32Type, Int64Type>(|x| whole(f64::from(x)))?),
         DataType::Double => Arc::new(input.try_map1::<Float64Type, Int64Type>(whole)?),
         _ => {
             let power = decimal::POWERS[data_type.scale().unsigned_abs() as usize];
             let target = target(result);
             let values = input.try_map1::<Decimal128Type, Decimal128Type>(|x| {
-                let value = if up {
-                    x.wrapping_neg().div_euclid(power).wrapping_neg()
-                } else {
-                    x.div_euclid(power)
-                };
+                let value = if up { x.wrapping_neg().div_euclid(power).wrapping_neg() } else { x.div_euclid(power) };
                 decimal::settle(value, 0, target)
             })?;
             Arc::new(values.with_data_type(result.arrow()))

@@ -18,18 +18,15 @@ pub(crate) fn compute(operation: Operation, input: &Input) -> Result<ArrayRef, E
     let first = input.text(0);
     Ok(match operation {
         Operation::Like => Arc::new(matches(input)?),
-        Operation::StartsWith => Arc::new(like::starts_with(
-            input.column(0).datum().as_ref(),
-            input.column(1).datum().as_ref(),
-        )?),
-        Operation::EndsWith => Arc::new(like::ends_with(
-            input.column(0).datum().as_ref(),
-            input.column(1).datum().as_ref(),
-        )?),
-        Operation::Contains => Arc::new(like::contains(
-            input.column(0).datum().as_ref(),
-            input.column(1).datum().as_ref(),
-        )?),
+        Operation::StartsWith => {
+            Arc::new(like::starts_with(input.column(0).datum().as_ref(), input.column(1).datum().as_ref())?)
+        }
+        Operation::EndsWith => {
+            Arc::new(like::ends_with(input.column(0).datum().as_ref(), input.column(1).datum().as_ref())?)
+        }
+        Operation::Contains => {
+            Arc::new(like::contains(input.column(0).datum().as_ref(), input.column(1).datum().as_ref())?)
+        }
         Operation::Length => Arc::new(input.map::<Int32Type>(|row| length(first.get(row)) as i32)),
         Operation::Upper => texts(input, |row, out| change_case(first.get(row), true, out))?,
         Operation::Lower => texts(input, |row, out| change_case(first.get(row), false, out))?,
@@ -43,9 +40,7 @@ pub(crate) fn compute(operation: Operation, input: &Input) -> Result<ArrayRef, E
             out.push_str(first.get(row).trim_end_matches(' '));
         })?,
         Operation::Concat => {
-            let parts: Vec<Text> = (0..input.len())
-                .map(|position| input.text(position))
-                .collect();
+            let parts: Vec<Text> = (0..input.len()).map(|position| input.text(position)).collect();
             texts(input, |row, out| {
                 for part in &parts {
                     out.push_str(part.get(row));
@@ -54,11 +49,7 @@ pub(crate) fn compute(operation: Operation, input: &Input) -> Result<ArrayRef, E
         }
         Operation::Replace => {
             let search = input.text(1);
-            let replacement = if input.len() == 3 {
-                input.text(2)
-            } else {
-                Text::Constant("")
-            };
+            let replacement = if input.len() == 3 { input.text(2) } else { Text::Constant("") };
             texts(input, |row, out| {
                 replace(first.get(row), search.get(row), replacement.get(row), out);
             })?
@@ -97,10 +88,7 @@ pub(crate) fn compute(operation: Operation, input: &Input) -> Result<ArrayRef, E
 }
 
 /// Builds a column of texts; the closure writes the text of a row.
-pub(crate) fn texts(
-    input: &Input,
-    mut write: impl FnMut(usize, &mut String),
-) -> Result<ArrayRef, EvalError> {
+pub(crate) fn texts(input: &Input, mut write: impl FnMut(usize, &mut String)) -> Result<ArrayRef, EvalError> {
     try_texts(input, |row, out| {
         write(row, out);
         Ok(())
@@ -124,9 +112,7 @@ pub(crate) fn try_texts(
         write(row, &mut text).map_err(|fault| fault.at(row))?;
         total += text.len();
         if total > i32::MAX as usize {
-            return Err(EvalError::invalid(
-                "a column of texts exceeds 2 GiB: use smaller batches",
-            ));
+            return Err(EvalError::invalid("a column of texts exceeds 2 GiB: use smaller batches"));
         }
         builder.append_value(&text);
     }
@@ -136,11 +122,7 @@ pub(crate) fn try_texts(
 
 /// Number of characters.
 pub(crate) fn length(text: &str) -> usize {
-    if text.is_ascii() {
-        text.len()
-    } else {
-        text.chars().count()
-    }
+    if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
 /// The characters from `start` up to `end`, as far as they exist.
@@ -153,9 +135,7 @@ fn slice(text: &str, start: i64, end: i64) -> &str {
         if text.is_ascii() {
             return position.min(text.len());
         }
-        text.char_indices()
-            .nth(position)
-            .map_or(text.len(), |(offset, _)| offset)
+        text.char_indices().nth(position).map_or(text.len(), |(offset, _)| offset)
     };
     &text[offset(start)..offset(end)]
 }
@@ -169,11 +149,7 @@ fn change_case(text: &str, upper: bool, out: &mut String) {
             out.make_ascii_lowercase();
         }
     } else {
-        out.push_str(&if upper {
-            text.to_uppercase()
-        } else {
-            text.to_lowercase()
-        });
+        out.push_str(&if upper { text.to_uppercase() } else { text.to_lowercase() });
     }
 }
 
@@ -197,11 +173,7 @@ type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<BooleanArray, ArrowError>;
 /// `like`; the pattern is compiled once where it is constant.
 fn matches(input: &Input) -> Result<BooleanArray, EvalError> {
     let (text, pattern) = (input.text(0), input.text(1));
-    let escape = if input.len() == 3 {
-        input.text(2).get(0).chars().next().unwrap_or('\\')
-    } else {
-        '\\'
-    };
+    let escape = if input.len() == 3 { input.text(2).get(0).chars().next().unwrap_or('\\') } else { '\\' };
     if let Text::Constant(pattern) = pattern {
         // Without a row that is not NULL there is nobody to report a bad pattern.
         let Some(row) = (0..input.rows).find(|&row| input.is_valid(row)) else {
@@ -209,9 +181,7 @@ fn matches(input: &Input) -> Result<BooleanArray, EvalError> {
         };
         let pattern = Pattern::parse(pattern, escape).map_err(|fault| fault.at(row))?;
         if let Column::Array(column) = input.column(0) {
-            let search = |kernel: Kernel, wanted: &str| {
-                Ok(kernel(column, &StringArray::new_scalar(wanted))?)
-            };
+            let search = |kernel: Kernel, wanted: &str| Ok(kernel(column, &StringArray::new_scalar(wanted))?);
             if let Some(infix) = pattern.as_infix() {
                 return search(like::contains, infix);
             }
@@ -230,8 +200,6 @@ fn matches(input: &Input) -> Result<BooleanArray, EvalError> {
         if last.as_ref().is_none_or(|(known, _)| *known != source) {
             last = Some((source, Pattern::parse(source, escape)?));
         }
-        Ok(last
-            .as_ref()
-            .is_some_and(|(_, pattern)| pattern.matches(text.get(row))))
+        Ok(last.as_ref().is_some_and(|(_, pattern)| pattern.matches(text.get(row))))
     })
 }

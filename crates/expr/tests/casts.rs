@@ -14,85 +14,37 @@ fn numbers_among_each_other() {
     let cases = [
         (json!(32767.9), "double", "smallint", "32767"),
         (json!(-32768.9), "double", "smallint", "-32768"),
-        (
-            json!(9.223_372_036_854_776e18),
-            "double",
-            "bigint",
-            "9223372036854775807",
-        ),
+        (json!(9.223_372_036_854_776e18), "double", "bigint", "9223372036854775807"),
         (json!(1e39), "double", "float", "Infinity"),
         (json!("2.5"), "decimal(2,1)", "int", "2"),
         (json!("-2.5"), "decimal(2,1)", "int", "-2"),
         (json!("-2.5"), "decimal(2,1)", "decimal(1,0)", "-3"),
         (json!(0.05), "double", "decimal(3,1)", "0.1"),
-        (
-            json!(0.1),
-            "float",
-            "decimal(20,18)",
-            "0.100000001490116120",
-        ),
+        (json!(0.1), "float", "decimal(20,18)", "0.100000001490116120"),
         (json!("nan"), "double", "decimal(10,2)", "NULL"),
-        (
-            json!("12345678901234567890.12"),
-            "decimal(22,2)",
-            "double",
-            "1.2345678901234567E19",
-        ),
-        (
-            json!("123456789.987"),
-            "decimal(12,3)",
-            "float",
-            "1.2345679E8",
-        ),
+        (json!("12345678901234567890.12"), "decimal(22,2)", "double", "1.2345678901234567E19"),
+        (json!("123456789.987"), "decimal(12,3)", "float", "1.2345679E8"),
         (json!(7), "int", "decimal(5,2)", "7.00"),
         (json!(true), "boolean", "bigint", "1"),
         (json!(0.0), "double", "boolean", "false"),
         (json!("0.01"), "decimal(3,2)", "boolean", "true"),
     ];
     for (source, from, to, expected) in cases {
-        assert_eq!(
-            value(cast(source.clone(), from, to)),
-            expected,
-            "{source} {from} to {to}"
-        );
+        assert_eq!(value(cast(source.clone(), from, to)), expected, "{source} {from} to {to}");
     }
     let errors = [
         (json!("nan"), "double", "int", "CAST_OVERFLOW"),
         (json!(1e30), "double", "bigint", "CAST_OVERFLOW"),
         (json!(40000), "int", "smallint", "CAST_OVERFLOW"),
-        (
-            json!("99999.9"),
-            "decimal(6,1)",
-            "smallint",
-            "CAST_OVERFLOW",
-        ),
-        (
-            json!("99.5"),
-            "decimal(3,1)",
-            "decimal(2,0)",
-            "NUMERIC_VALUE_OUT_OF_RANGE",
-        ),
-        (
-            json!(1000),
-            "int",
-            "decimal(5,2)",
-            "NUMERIC_VALUE_OUT_OF_RANGE",
-        ),
-        (
-            json!(true),
-            "boolean",
-            "decimal(1,1)",
-            "NUMERIC_VALUE_OUT_OF_RANGE",
-        ),
+        (json!("99999.9"), "decimal(6,1)", "smallint", "CAST_OVERFLOW"),
+        (json!("99.5"), "decimal(3,1)", "decimal(2,0)", "NUMERIC_VALUE_OUT_OF_RANGE"),
+        (json!(1000), "int", "decimal(5,2)", "NUMERIC_VALUE_OUT_OF_RANGE"),
+        (json!(true), "boolean", "decimal(1,1)", "NUMERIC_VALUE_OUT_OF_RANGE"),
         (json!(i64::MAX), "bigint", "timestamp", "CAST_OVERFLOW"),
         (json!("nan"), "double", "timestamp", "CAST_INVALID_INPUT"),
     ];
     for (source, from, to, code) in errors {
-        assert_eq!(
-            condition(cast(source.clone(), from, to)),
-            code,
-            "{source} {from} to {to}"
-        );
+        assert_eq!(condition(cast(source.clone(), from, to)), code, "{source} {from} to {to}");
     }
 }
 
@@ -110,18 +62,10 @@ fn texts_to_values() {
         (" Yes", "boolean", "true"),
         ("F", "boolean", "false"),
         (" 2020-1-5 ", "date", "2020-01-05"),
-        (
-            "2020-1-5T01:02:03+01:30",
-            "timestamp",
-            "2020-01-04 23:32:03",
-        ),
+        ("2020-1-5T01:02:03+01:30", "timestamp", "2020-01-04 23:32:03"),
     ];
     for (text, to, expected) in cases {
-        assert_eq!(
-            value(cast(json!(text), "string", to)),
-            expected,
-            "{text} to {to}"
-        );
+        assert_eq!(value(cast(json!(text), "string", to)), expected, "{text} to {to}");
     }
     let errors = [
         ("5.", "int", "CAST_INVALID_INPUT"),
@@ -130,21 +74,13 @@ fn texts_to_values() {
         ("+nan", "double", "CAST_INVALID_INPUT"),
         ("abc", "decimal(5,1)", "CAST_INVALID_INPUT"),
         ("1e5", "decimal(5,1)", "NUMERIC_VALUE_OUT_OF_RANGE"),
-        (
-            "1e2000000000",
-            "decimal(5,1)",
-            "NUMERIC_OUT_OF_SUPPORTED_RANGE",
-        ),
+        ("1e2000000000", "decimal(5,1)", "NUMERIC_OUT_OF_SUPPORTED_RANGE"),
         ("tru", "boolean", "CAST_INVALID_INPUT"),
         ("2020-02-30", "date", "CAST_INVALID_INPUT"),
         ("12:30", "timestamp", "CAST_INVALID_INPUT"),
     ];
     for (text, to, code) in errors {
-        assert_eq!(
-            condition(cast(json!(text), "string", to)),
-            code,
-            "{text} to {to}"
-        );
+        assert_eq!(condition(cast(json!(text), "string", to)), code, "{text} to {to}");
     }
     let columns = batch(&[("string", json!(["1", null, "x", "y"]))]);
     let error = try_show(call("cast", "int", &[col(0, "string")]), &columns).unwrap_err();
@@ -173,29 +109,16 @@ fn values_to_texts() {
 #[test]
 fn declared_lengths() {
     let shown = |source: &str, to: &str| {
-        value(call(
-            "concat",
-            "string",
-            &[cast(json!(source), "string", to), lit("|", "string")],
-        ))
+        value(call("concat", "string", &[cast(json!(source), "string", to), lit("|", "string")]))
     };
     assert_eq!(shown("a", "char(3)"), "a  |");
     assert_eq!(shown("a    ", "char(3)"), "a  |");
     assert_eq!(shown("a", "varchar(3)"), "a|");
     assert_eq!(shown("ab   ", "varchar(3)"), "ab |");
     assert_eq!(shown("日本語", "char(3)"), "日本語|");
-    assert_eq!(
-        condition(cast(json!("abcd"), "string", "char(3)")),
-        "EXCEED_LIMIT_LENGTH"
-    );
-    assert_eq!(
-        condition(cast(json!("日本語!"), "string", "varchar(3)")),
-        "EXCEED_LIMIT_LENGTH"
-    );
-    assert_eq!(
-        condition(cast(json!(12345), "int", "varchar(3)")),
-        "EXCEED_LIMIT_LENGTH"
-    );
+    assert_eq!(condition(cast(json!("abcd"), "string", "char(3)")), "EXCEED_LIMIT_LENGTH");
+    assert_eq!(condition(cast(json!("日本語!"), "string", "varchar(3)")), "EXCEED_LIMIT_LENGTH");
+    assert_eq!(condition(cast(json!(12345), "int", "varchar(3)")), "EXCEED_LIMIT_LENGTH");
     assert_eq!(value(cast(json!("ab "), "char(3)", "string")), "ab ");
 }
 
@@ -203,54 +126,21 @@ fn declared_lengths() {
 fn times() {
     assert_eq!(value(cast(json!(-500_000), "timestamp", "bigint")), "-1");
     assert_eq!(value(cast(json!(-500_000), "timestamp", "double")), "-0.5");
-    assert_eq!(
-        value(cast(json!(-500_000), "timestamp", "decimal(10,3)")),
-        "-0.500"
-    );
-    assert_eq!(
-        value(cast(json!(1.5), "double", "timestamp")),
-        "1970-01-01 00:00:01.5"
-    );
-    assert_eq!(
-        value(cast(json!("1.1234567"), "decimal(8,7)", "timestamp")),
-        "1970-01-01 00:00:01.123456"
-    );
+    assert_eq!(value(cast(json!(-500_000), "timestamp", "decimal(10,3)")), "-0.500");
+    assert_eq!(value(cast(json!(1.5), "double", "timestamp")), "1970-01-01 00:00:01.5");
+    assert_eq!(value(cast(json!("1.1234567"), "decimal(8,7)", "timestamp")), "1970-01-01 00:00:01.123456");
     assert_eq!(value(cast(json!(-1), "timestamp", "date")), "1969-12-31");
-    assert_eq!(
-        value(cast(json!(1), "date", "timestamp")),
-        "1970-01-02 00:00:00"
-    );
-    assert_eq!(
-        condition(cast(json!(i32::MAX), "date", "timestamp")),
-        "DATETIME_OVERFLOW"
-    );
-    assert_eq!(
-        condition(cast(json!(2_177_452_800_000_000_i64), "timestamp", "int")),
-        "CAST_OVERFLOW"
-    );
+    assert_eq!(value(cast(json!(1), "date", "timestamp")), "1970-01-02 00:00:00");
+    assert_eq!(condition(cast(json!(i32::MAX), "date", "timestamp")), "DATETIME_OVERFLOW");
+    assert_eq!(condition(cast(json!(2_177_452_800_000_000_i64), "timestamp", "int")), "CAST_OVERFLOW");
 }
 
 #[test]
 fn null_casts_to_everything() {
-    for to in [
-        "boolean",
-        "int",
-        "decimal(5,2)",
-        "string",
-        "char(3)",
-        "date",
-        "timestamp",
-        "null",
-    ] {
+    for to in ["boolean", "int", "decimal(5,2)", "string", "char(3)", "date", "timestamp", "null"] {
         let source = call("cast", to, &[lit(json!(null), "null")]);
         if to == "null" {
-            assert_eq!(
-                common::expr(source)
-                    .evaluate(&common::rows(2))
-                    .unwrap()
-                    .len(),
-                2
-            );
+            assert_eq!(common::expr(source).evaluate(&common::rows(2)).unwrap().len(), 2);
         } else {
             assert_eq!(show(source, &common::rows(2)), ["NULL", "NULL"]);
         }

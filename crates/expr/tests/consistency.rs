@@ -80,31 +80,13 @@ const OPERATIONS: [&str; 65] = [
 fn columns() -> Vec<(&'static str, Value)> {
     let nines = "99999999999999999999999999999999999999";
     vec![
-        (
-            "boolean",
-            json!([true, false, null, true, false, null, true]),
-        ),
+        ("boolean", json!([true, false, null, true, false, null, true])),
         ("smallint", json!([0, 32767, -32768, null, -1, 3, 1])),
-        (
-            "int",
-            json!([-1, 2_147_483_647, -2_147_483_648_i64, 0, 2, null, 1]),
-        ),
-        (
-            "bigint",
-            json!([i64::MIN, i64::MAX, 0, -1, null, 86_400_000_000_i64, 1]),
-        ),
-        (
-            "float",
-            json!(["nan", "-inf", 0.0, 3.4e38, -1.5, null, 1.0]),
-        ),
-        (
-            "double",
-            json!([1e-320, "nan", "inf", -1.7e308, null, -0.0, 1.0]),
-        ),
-        (
-            "decimal(38,0)",
-            json!([nines, format!("-{nines}"), "0", null, "7", "-1", "1"]),
-        ),
+        ("int", json!([-1, 2_147_483_647, -2_147_483_648_i64, 0, 2, null, 1])),
+        ("bigint", json!([i64::MIN, i64::MAX, 0, -1, null, 86_400_000_000_i64, 1])),
+        ("float", json!(["nan", "-inf", 0.0, 3.4e38, -1.5, null, 1.0])),
+        ("double", json!([1e-320, "nan", "inf", -1.7e308, null, -0.0, 1.0])),
+        ("decimal(38,0)", json!([nines, format!("-{nines}"), "0", null, "7", "-1", "1"])),
         (
             "decimal(38,38)",
             json!([
@@ -117,42 +99,11 @@ fn columns() -> Vec<(&'static str, Value)> {
                 "0"
             ]),
         ),
-        (
-            "decimal(5,2)",
-            json!(["999.99", "-999.99", "0.00", "1.50", "-0.01", null, "1.00"]),
-        ),
-        (
-            "string",
-            json!([
-                "",
-                "日本語 🦀",
-                "a%_\\",
-                null,
-                " 2020-02-29 ",
-                "-1.5e3",
-                "YEAR"
-            ]),
-        ),
-        (
-            "char(3)",
-            json!(["   ", "é%\\", "1  ", "abc", null, "NaN", "day"]),
-        ),
-        (
-            "date",
-            json!([i32::MIN, i32::MAX, 0, -719_162, 18_321, null, 1]),
-        ),
-        (
-            "timestamp",
-            json!([
-                i64::MIN,
-                i64::MAX,
-                0,
-                -1,
-                null,
-                1_582_934_400_000_000_i64,
-                1
-            ]),
-        ),
+        ("decimal(5,2)", json!(["999.99", "-999.99", "0.00", "1.50", "-0.01", null, "1.00"])),
+        ("string", json!(["", "日本語 🦀", "a%_\\", null, " 2020-02-29 ", "-1.5e3", "YEAR"])),
+        ("char(3)", json!(["   ", "é%\\", "1  ", "abc", null, "NaN", "day"])),
+        ("date", json!([i32::MIN, i32::MAX, 0, -719_162, 18_321, null, 1])),
+        ("timestamp", json!([i64::MIN, i64::MAX, 0, -1, null, 1_582_934_400_000_000_i64, 1])),
         ("null", json!([null, null, null, null, null, null, null])),
     ]
 }
@@ -172,10 +123,7 @@ fn choices(types: usize, count: usize) -> impl Iterator<Item = Vec<usize>> {
 
 fn row_by_row(expr: &Expr, batch: &RecordBatch) -> Vec<Result<Value, EvalError>> {
     (0..batch.num_rows())
-        .map(|row| {
-            expr.evaluate(&batch.slice(row, 1))
-                .map(|array| json!(format!("{array:?}")))
-        })
+        .map(|row| expr.evaluate(&batch.slice(row, 1)).map(|array| json!(format!("{array:?}"))))
         .collect()
 }
 
@@ -192,9 +140,7 @@ fn check(expr: &Expr, source: &Value, batch: &RecordBatch) {
         Err(error) => {
             let first = single.iter().position(Result::is_err);
             assert_eq!(error.row, first, "{source}: {error}");
-            let code = first
-                .and_then(|row| single[row].as_ref().err())
-                .map(|error| error.code);
+            let code = first.and_then(|row| single[row].as_ref().err()).map(|error| error.code);
             assert_eq!(Some(error.code), code, "{source}");
         }
     }
@@ -219,10 +165,7 @@ fn batches_give_what_rows_give() {
                     continue;
                 }
                 for result in &types {
-                    let args: Vec<Value> = chosen
-                        .iter()
-                        .map(|&index| col(index, types[index]))
-                        .collect();
+                    let args: Vec<Value> = chosen.iter().map(|&index| col(index, types[index])).collect();
                     let source = call(operation, result, &args);
                     let plain = serde_json::from_value::<Expr>(source.clone());
                     if let Ok(expr) = &plain {
@@ -247,11 +190,7 @@ fn batches_give_what_rows_give() {
                             if let Ok(plain) = &plain {
                                 let rows = batch.slice(row, 1);
                                 let (a, b) = (plain.evaluate(&rows), expr.evaluate(&rows));
-                                assert_eq!(
-                                    format!("{a:?}"),
-                                    format!("{b:?}"),
-                                    "constants in {source}"
-                                );
+                                assert_eq!(format!("{a:?}"), format!("{b:?}"), "constants in {source}");
                             }
                         }
                     }

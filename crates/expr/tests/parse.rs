@@ -13,20 +13,8 @@ fn json_round_trips() {
         lit(json!(null), "string"),
         lit("1.50", "decimal(5,2)"),
         lit("nan", "double"),
-        call(
-            "case",
-            "int",
-            &[
-                lit(true, "boolean"),
-                lit(1, "int"),
-                lit(json!(null), "null"),
-            ],
-        ),
-        call(
-            "in",
-            "boolean",
-            &[col(0, "date"), lit(1, "date"), lit(json!(null), "date")],
-        ),
+        call("case", "int", &[lit(true, "boolean"), lit(1, "int"), lit(json!(null), "null")]),
+        call("in", "boolean", &[col(0, "date"), lit(1, "date"), lit(json!(null), "date")]),
     ];
     for source in sources {
         let parsed = expr(source.clone());
@@ -47,112 +35,40 @@ fn columns_know_themselves() {
 fn ill_typed_calls_are_refused_with_a_reason() {
     let one = lit(1, "int");
     let cases = [
+        (call("frobnicate", "int", std::slice::from_ref(&one)), "unknown operation `frobnicate`"),
+        (call("add", "int", std::slice::from_ref(&one)), "2 arguments expected, 1 given"),
+        (call("add", "int", &[one.clone(), lit(1, "bigint")]), "two numbers of one type expected, (int, bigint) given"),
+        (call("add", "bigint", &[one.clone(), one.clone()]), "the result is int, not bigint"),
         (
-            call("frobnicate", "int", std::slice::from_ref(&one)),
-            "unknown operation `frobnicate`",
-        ),
-        (
-            call("add", "int", std::slice::from_ref(&one)),
-            "2 arguments expected, 1 given",
-        ),
-        (
-            call("add", "int", &[one.clone(), lit(1, "bigint")]),
-            "two numbers of one type expected, (int, bigint) given",
-        ),
-        (
-            call("add", "bigint", &[one.clone(), one.clone()]),
-            "the result is int, not bigint",
-        ),
-        (
-            call(
-                "add",
-                "int",
-                &[lit("1.0", "decimal(2,1)"), lit("1.0", "decimal(2,1)")],
-            ),
+            call("add", "int", &[lit("1.0", "decimal(2,1)"), lit("1.0", "decimal(2,1)")]),
             "the result is a decimal, not int",
         ),
+        (call("divide", "int", &[one.clone(), one.clone()]), "(int, int) given"),
+        (call("and", "boolean", &[one.clone(), one.clone()]), "booleans expected"),
         (
-            call("divide", "int", &[one.clone(), one.clone()]),
-            "(int, int) given",
-        ),
-        (
-            call("and", "boolean", &[one.clone(), one.clone()]),
-            "booleans expected",
-        ),
-        (
-            call(
-                "case",
-                "int",
-                &[lit(true, "boolean"), lit("x", "string"), one.clone()],
-            ),
+            call("case", "int", &[lit(true, "boolean"), lit("x", "string"), one.clone()]),
             "a value of type string cannot stand for int",
         ),
         (
-            call(
-                "case",
-                "int",
-                &[
-                    lit(true, "boolean"),
-                    one.clone(),
-                    lit(true, "boolean"),
-                    one.clone(),
-                ],
-            ),
+            call("case", "int", &[lit(true, "boolean"), one.clone(), lit(true, "boolean"), one.clone()]),
             "an else value expected",
         ),
+        (call("cast", "date", std::slice::from_ref(&one)), "no cast from int to date"),
+        (call("round", "int", &[one.clone(), col(0, "int")]), "argument 1 must be a literal"),
         (
-            call("cast", "date", std::slice::from_ref(&one)),
-            "no cast from int to date",
-        ),
-        (
-            call("round", "int", &[one.clone(), col(0, "int")]),
-            "argument 1 must be a literal",
-        ),
-        (
-            call(
-                "like",
-                "boolean",
-                &[lit("a", "string"), lit("a", "string"), lit("ab", "string")],
-            ),
+            call("like", "boolean", &[lit("a", "string"), lit("a", "string"), lit("ab", "string")]),
             "an escape of one character",
         ),
-        (
-            call("in", "boolean", &[one.clone(), lit("x", "string")]),
-            "arguments of one type expected",
-        ),
-        (
-            lit(70000, "smallint"),
-            "`70000` is not a literal of type smallint",
-        ),
-        (
-            lit("1.555", "decimal(5,2)"),
-            "is not a literal of type decimal(5,2)",
-        ),
+        (call("in", "boolean", &[one.clone(), lit("x", "string")]), "arguments of one type expected"),
+        (lit(70000, "smallint"), "`70000` is not a literal of type smallint"),
+        (lit("1.555", "decimal(5,2)"), "is not a literal of type decimal(5,2)"),
         (lit("abcd", "char(3)"), "is not a literal of type char(3)"),
-        (
-            json!({"op": "literal", "type": "int"}),
-            "a literal has exactly `value` and `type`",
-        ),
-        (
-            json!({"op": "column", "index": 0, "args": [], "type": "int"}),
-            "a column has exactly `index` and `type`",
-        ),
-        (
-            json!({"op": "add", "type": "int"}),
-            "a call of `add` has exactly `args` and `type`",
-        ),
-        (
-            json!({"op": "column", "index": 0, "type": "integer"}),
-            "unknown data type `integer`",
-        ),
-        (
-            json!({"op": "column", "index": 0, "type": "int", "name": "x"}),
-            "unknown field `name`",
-        ),
-        (
-            json!({"op": "column", "index": -1, "type": "int"}),
-            "invalid value",
-        ),
+        (json!({"op": "literal", "type": "int"}), "a literal has exactly `value` and `type`"),
+        (json!({"op": "column", "index": 0, "args": [], "type": "int"}), "a column has exactly `index` and `type`"),
+        (json!({"op": "add", "type": "int"}), "a call of `add` has exactly `args` and `type`"),
+        (json!({"op": "column", "index": 0, "type": "integer"}), "unknown data type `integer`"),
+        (json!({"op": "column", "index": 0, "type": "int", "name": "x"}), "unknown field `name`"),
+        (json!({"op": "column", "index": -1, "type": "int"}), "invalid value"),
     ];
     for (source, reason) in cases {
         let message = refusal(source.clone());

@@ -17,7 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let repetitions: usize = arguments.get(3).map_or(Ok(5), |n| n.parse())?;
     let parse = |line: &str| line.split(',').map(|n| n.parse::<i64>().expect("integers")).collect::<Vec<_>>();
     let events: Vec<Vec<i64>> = text.lines().skip(1).map(parse).collect();
-    let column = |batch: &[Vec<i64>], c: usize| -> ArrayRef { Arc::new(batch.iter().map(|e| e[c]).collect::<Int64Array>()) };
+    let column =
+        |batch: &[Vec<i64>], c: usize| -> ArrayRef { Arc::new(batch.iter().map(|e| e[c]).collect::<Int64Array>()) };
     let batches: Vec<(Vec<ArrayRef>, Vec<i64>)> = events
         .chunks(events.len() / 100)
         .map(|b| (vec![column(b, 1), column(b, 2)], b.iter().map(|e| e[0]).collect()))
@@ -34,7 +35,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let changes = [(table, Change::Rows(columns.clone(), weights.clone()))];
             rows += database.commit(&changes, true, false)?[0].1.weights.len();
         }
-        println!("{:?} for {} events, {rows} delta rows, {:?}", start.elapsed(), events.len(), database.view(view).counters());
+        println!(
+            "{:?} for {} events, {rows} delta rows, {:?}",
+            start.elapsed(),
+            events.len(),
+            database.view(view).counters()
+        );
     }
     Ok(())
 }

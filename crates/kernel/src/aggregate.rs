@@ -72,7 +72,8 @@ impl Groups {
             self.sums.resize((group + 1).max(self.sums.len() / self.width) * self.width, 0);
             self.sums[group * self.width..(group + 1) * self.width].fill(0);
             self.doubles.resize(((group + 1) * self.doubles_per_group).max(self.doubles.len()), DoubleSum::default());
-            self.doubles[group * self.doubles_per_group..(group + 1) * self.doubles_per_group].fill(DoubleSum::default());
+            self.doubles[group * self.doubles_per_group..(group + 1) * self.doubles_per_group]
+                .fill(DoubleSum::default());
         }
         group
     }
@@ -177,7 +178,8 @@ impl GroupAggregate {
         let (mut width, mut doubles) = (1 + components, 0);
         let mut arguments = Vec::new();
         let specs = aggregate.aggregates.iter().map(|column| {
-            let (mut count_at, mut sum_at, mut double_at) = (column.count.map_or(0, |c| c + 1), column.sum.map(|c| c + 1), None);
+            let (mut count_at, mut sum_at, mut double_at) =
+                (column.count.map_or(0, |c| c + 1), column.sum.map(|c| c + 1), None);
             if let Some(expression) = &column.argument {
                 (count_at, width) = (width, width + 1);
                 if matches!(expression.data_type(), DataType::Double) {
@@ -187,7 +189,14 @@ impl GroupAggregate {
                 }
                 arguments.push(Argument { expression: expression.clone(), count_at, sum_at, double_at });
             }
-            Spec { function: column.function, data_type: column.data_type, argument_type: column.argument_type, count_at, sum_at, double_at }
+            Spec {
+                function: column.function,
+                data_type: column.data_type,
+                argument_type: column.argument_type,
+                count_at,
+                sum_at,
+                double_at,
+            }
         });
         let specs: Vec<Spec> = specs.collect();
         let key_columns: Vec<HeadColumn> = aggregate.keys.iter().map(|&k| head.columns[k]).collect();
@@ -198,7 +207,8 @@ impl GroupAggregate {
             Function::Avg => None,
         };
         let telling: Vec<usize> = specs.iter().filter_map(tells).collect();
-        let reticent = !telling.contains(&0) || specs.iter().any(|s| tells(s).is_none() || !telling.contains(&s.count_at));
+        let reticent =
+            !telling.contains(&0) || specs.iter().any(|s| tells(s).is_none() || !telling.contains(&s.count_at));
         let key_width = if stateless { head.words.len() } else { 0 };
         let mut operator = Self {
             telling,
@@ -233,7 +243,9 @@ impl GroupAggregate {
 
     /// Groups and bytes held.
     pub fn size(&self) -> (usize, usize) {
-        let bytes = |g: &Groups| g.keys.bytes() + g.sums.capacity() * 16 + g.doubles.capacity() * std::mem::size_of::<DoubleSum>();
+        let bytes = |g: &Groups| {
+            g.keys.bytes() + g.sums.capacity() * 16 + g.doubles.capacity() * std::mem::size_of::<DoubleSum>()
+        };
         self.groups.as_ref().map_or((0, 0), |g| (g.keys.len(), bytes(g)))
     }
 
@@ -258,13 +270,22 @@ impl GroupAggregate {
         Some(self.groups.as_ref().and_then(|groups| groups.keys.find(&words)))
     }
 
+    /// Gives up the texts of the groups held.
+    pub fn release_texts(&self, interner: &mut Interner) {
+        let Some(groups) = self.groups.as_ref().filter(|_| !self.key_texts.is_empty()) else { return };
+        for group in groups.keys.ids() {
+            self.key_texts.iter().for_each(|&text| interner.refer(groups.keys.value(group, text) as u32, -1));
+        }
+    }
+
     /// Whether there is one group, whatever the data.
     pub fn is_global(&self) -> bool {
         self.key_columns.is_empty()
     }
 
     fn key_width(&self) -> usize {
-        self.key_columns.iter().map(|c| c.words).sum::<usize>() + usize::from(self.key_columns.iter().any(|c| c.null.is_some()))
+        self.key_columns.iter().map(|c| c.words).sum::<usize>()
+            + usize::from(self.key_columns.iter().any(|c| c.null.is_some()))
     }
 
     /// The key of an emitted row: its words, then a mask with a bit per key column.
@@ -300,7 +321,7 @@ impl GroupAggregate {
             let change = changes.sums(group as usize);
             let words = changes.keys.values(group);
             if let Some(locator) = &self.locator {
-                tree.total(locator, words, &mut after, &mut scratch);
+                overflow |= tree.total(locator, words, &mut after, &mut scratch);
                 before.clear();
                 before.extend(after.iter().zip(change).map(|(a, c)| a.wrapping_sub(*c)));
                 self.key(|at| words[at], &mut key);
@@ -319,12 +340,18 @@ impl GroupAggregate {
                     *sum = total;
                     overflow |= over;
                 }
-                for (sum, by) in groups.doubles[known * self.doubles..].iter_mut().zip(changes.doubles(group as usize)) {
+                for (sum, by) in groups.doubles[known * self.doubles..].iter_mut().zip(changes.doubles(group as usize))
+                {
                     overflow |= sum.merge(by);
                 }
                 let is_empty = groups.sums(known)[0] == 0;
                 if let Some(groups) = &self.groups {
-                    self.change(&mut snapshot, words, (&before.0, &before.1), (groups.sums(known), groups.doubles(known)));
+                    self.change(
+                        &mut snapshot,
+                        words,
+                        (&before.0, &before.1),
+                        (groups.sums(known), groups.doubles(known)),
+                    );
                 }
                 if let (true, false, Some(groups)) = (is_empty, is_global, &mut self.groups) {
                     groups.keys.remove(known as u32);
@@ -334,15 +361,20 @@ impl GroupAggregate {
         }
         changes.clear();
         self.changes = changes;
-        outcome?;
-        if overflow {
+        if outcome? || overflow {
             return Err(KernelError::new("ARITHMETIC_OVERFLOW", "an aggregate leaves 128 bits"));
         }
         self.rows(&snapshot, interner, pool)
     }
 
     /// A group's old row leaves and its new row comes, where there are rows.
-    fn change(&self, snapshot: &mut Snapshot, key: &[u64], before: (&[i128], &[DoubleSum]), after: (&[i128], &[DoubleSum])) {
+    fn change(
+        &self,
+        snapshot: &mut Snapshot,
+        key: &[u64],
+        before: (&[i128], &[DoubleSum]),
+        after: (&[i128], &[DoubleSum]),
+    ) {
         if before == after {
             return;
         }
@@ -383,8 +415,15 @@ impl GroupAggregate {
         overflow
     }
 
-    fn add_arguments(&self, delta: &Sink, input: Option<&RecordBatch>, group_of: &[usize], changes: &mut Groups) -> Result<(), KernelError> {
-        let overflow = || KernelError::new("ARITHMETIC_OVERFLOW", "a sum leaves 128 bits");
+    /// Adds the arguments' values; whether a sum overflowed. Sums wrap, so that the inverse batch takes back exactly what this one added.
+    fn add_arguments(
+        &self,
+        delta: &Sink,
+        input: Option<&RecordBatch>,
+        group_of: &[usize],
+        changes: &mut Groups,
+    ) -> Result<bool, KernelError> {
+        let mut overflow = false;
         for argument in &self.arguments {
             let array = argument.expression.evaluate(input.expect("decoded for arguments"))?;
             for (i, &group) in group_of.iter().enumerate() {
@@ -393,22 +432,21 @@ impl GroupAggregate {
                 }
             }
             if let Some(at) = argument.double_at {
-                let values = array.as_primitive::<Float64Type>();
-                for (i, value) in values.iter().enumerate() {
-                    let place = group_of[i] * self.doubles + at;
-                    if value.is_some_and(|value| changes.doubles[place].add(value, delta.multiplicities[i])) {
-                        return Err(overflow());
-                    }
+                for (i, value) in array.as_primitive::<Float64Type>().iter().enumerate() {
+                    let sum = &mut changes.doubles[group_of[i] * self.doubles + at];
+                    overflow |= value.is_some_and(|value| sum.add(value, delta.multiplicities[i]));
                 }
             } else if let Some(at) = argument.sum_at {
                 for (i, value) in exact_values(&array, argument.expression.data_type())?.enumerate() {
                     let sum = &mut changes.sums[group_of[i] * self.width + at];
-                    let term = value.unwrap_or(0).checked_mul(i128::from(delta.multiplicities[i])).ok_or_else(overflow)?;
-                    *sum = sum.checked_add(term).ok_or_else(overflow)?;
+                    let (term, over) = value.unwrap_or(0).overflowing_mul(i128::from(delta.multiplicities[i]));
+                    let (total, over_again) = sum.overflowing_add(term);
+                    *sum = total;
+                    overflow |= over | over_again;
                 }
             }
         }
-        Ok(())
+        Ok(overflow)
     }
 
     /// Whether arguments must be evaluated on the core's rows.
@@ -479,7 +517,9 @@ impl GroupAggregate {
                 words
             };
             let nulls = column.null.map(|_| {
-                NullBuffer::new(BooleanBuffer::collect_bool(count, |i| snapshot.keys[(i + 1) * key_width - 1] >> bit & 1 == 0))
+                NullBuffer::new(BooleanBuffer::collect_bool(count, |i| {
+                    snapshot.keys[(i + 1) * key_width - 1] >> bit & 1 == 0
+                }))
             });
             let high = (words_of(data_type) == 2).then(|| word(offset + 1));
             columns.push(codec::decode(data_type, word(offset), high, nulls, interner, pool));
@@ -511,7 +551,13 @@ impl GroupAggregate {
                         Some(at) => snapshot.doubles[i * self.doubles + at].value(),
                         None => exact(i) as f64 / 10f64.powi(i32::from(scale)),
                     };
-                    if number(i) == 0 { 0.0 } else if is_avg { sum / number(i) as f64 } else { sum }
+                    if number(i) == 0 {
+                        0.0
+                    } else if is_avg {
+                        sum / number(i) as f64
+                    } else {
+                        sum
+                    }
                 };
                 Ok(Arc::new(Float64Array::new((0..count).map(value).collect(), nulls)))
             }
@@ -576,7 +622,8 @@ pub fn decode_head(
         .map(|column| {
             let (mask, bit) = column.null?;
             let masks = &words[mask];
-            Some(NullBuffer::new(BooleanBuffer::collect_bool(count, |i| masks[i] >> bit & 1 == 0))).filter(|n| n.null_count() > 0)
+            Some(NullBuffer::new(BooleanBuffer::collect_bool(count, |i| masks[i] >> bit & 1 == 0)))
+                .filter(|n| n.null_count() > 0)
         })
         .collect();
     let arrays = head.columns.iter().zip(types).zip(nulls).map(|((column, &data_type), nulls)| {
@@ -586,4 +633,3 @@ pub fn decode_head(
     });
     arrays.collect()
 }
-

@@ -11,8 +11,8 @@ use arrow_array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array,
-    NullArray, PrimitiveArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array, Int32Array,
+    Int64Array, NullArray, PrimitiveArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use everview_expr::DataType;
@@ -107,7 +107,10 @@ fn each<T>(values: impl Iterator<Item = Option<T>>, mut put: impl FnMut(usize, T
     }
 }
 
-fn integers<T: arrow_array::ArrowPrimitiveType<Native = i64>>(array: &PrimitiveArray<T>, mut put: impl FnMut(usize, u64)) {
+fn integers<T: arrow_array::ArrowPrimitiveType<Native = i64>>(
+    array: &PrimitiveArray<T>,
+    mut put: impl FnMut(usize, u64),
+) {
     if array.null_count() == 0 {
         for (i, &value) in array.values().iter().enumerate() {
             put(i, value as u64);
@@ -142,7 +145,9 @@ pub fn decode(
         DataType::Decimal { precision, scale } => {
             let values: ScalarBuffer<i128> = match &high {
                 None => low.iter().map(|&w| i128::from(w as i64)).collect(),
-                Some(high) => low.iter().zip(high).map(|(&l, &h)| (i128::from(h as i64) << 64) | i128::from(l)).collect(),
+                Some(high) => {
+                    low.iter().zip(high).map(|(&l, &h)| (i128::from(h as i64) << 64) | i128::from(l)).collect()
+                }
             };
             let array = Decimal128Array::new(values, nulls);
             Arc::new(array.with_precision_and_scale(precision, scale).expect("a decimal type within bounds"))

@@ -73,7 +73,11 @@ impl RowCodec {
     /// The first word of a column, and the word and bit that say it is NULL.
     pub fn place(&self, column: usize) -> Place {
         let masks = self.width - self.types.len().div_ceil(64);
-        Place { stride: self.width, offset: self.offsets[column], null: Some((masks + column / 64, (column % 64) as u32)) }
+        Place {
+            stride: self.width,
+            offset: self.offsets[column],
+            null: Some((masks + column / 64, (column % 64) as u32)),
+        }
     }
 
     /// The layout of the rows as emitted words: each column's words, then one column per mask word.

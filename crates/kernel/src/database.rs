@@ -42,18 +42,28 @@ impl Database {
 
     /// Drops a table that no view reads.
     pub fn drop_table(&mut self, table: usize) {
-        self.tables[table] = None;
+        if let Some(dropped) = self.tables[table].take() {
+            dropped.release_texts(&mut self.interner);
+            self.interner.sweep();
+        }
         self.epoch += 1;
     }
 
     /// Adds a view, built from the tables' rows; returns its position.
     pub fn create_view(&mut self, plan: Plan) -> Result<usize, KernelError> {
         let tables = &self.tables;
-        let find = |name: &str| tables.iter().position(|t| t.as_ref().is_some_and(|t| t.name().eq_ignore_ascii_case(name)));
+        let find =
+            |name: &str| tables.iter().position(|t| t.as_ref().is_some_and(|t| t.name().eq_ignore_ascii_case(name)));
         let mut view = View::new(plan, tables, find)?;
-        let staged: Vec<Option<Staged>> = (0..tables.len()).map(|t| view.reads(t).then(|| self.table(t).everything())).collect();
+        let staged: Vec<Option<Staged>> =
+            (0..tables.len()).map(|t| view.reads(t).then(|| self.table(t).everything())).collect();
         let changes = scan(&view, &self.tables, &staged, &mut self.interner, &self.pool)?;
-        view.apply(&changes, false, &mut Context { interner: &mut self.interner, pool: &self.pool })?;
+        let applied = view.apply(&changes, false, &mut Context { interner: &mut self.interner, pool: &self.pool });
+        if let Err(error) = applied {
+            view.release_texts(&mut self.interner);
+            self.interner.sweep();
+            return Err(error);
+        }
         self.interner.sweep();
         self.views.push(Some(view));
         Ok(self.views.len() - 1)
@@ -61,7 +71,10 @@ impl Database {
 
     /// Drops a view.
     pub fn drop_view(&mut self, view: usize) {
-        self.views[view] = None;
+        if let Some(dropped) = self.views[view].take() {
+            dropped.release_texts(&mut self.interner);
+            self.interner.sweep();
+        }
         self.epoch += 1;
     }
 
@@ -91,7 +104,12 @@ impl Database {
     }
 
     /// Applies a batch over some tables. With `deltas`, returns the net change of every view that a table concerned feeds.
-    pub fn commit(&mut self, changes: &[(usize, Change)], deltas: bool, ignore_missing: bool) -> Result<Vec<(usize, Flow)>, KernelError> {
+    pub fn commit(
+        &mut self,
+        changes: &[(usize, Change)],
+        deltas: bool,
+        ignore_missing: bool,
+    ) -> Result<Vec<(usize, Flow)>, KernelError> {
         let mut staged: Vec<Option<Staged>> = Vec::new();
         staged.resize_with(self.tables.len(), || None);
         let outcome = self.stage(changes, ignore_missing, &mut staged).and_then(|()| self.scan_all(&staged));
@@ -143,7 +161,12 @@ impl Database {
         Ok(flows)
     }
 
-    fn stage(&mut self, changes: &[(usize, Change)], ignore_missing: bool, staged: &mut [Option<Staged>]) -> Result<(), KernelError> {
+    fn stage(
+        &mut self,
+        changes: &[(usize, Change)],
+        ignore_missing: bool,
+        staged: &mut [Option<Staged>],
+    ) -> Result<(), KernelError> {
         for (table, change) in changes {
             let target = self.tables[*table].as_mut().expect("the session knows which tables there are");
             staged[*table] = Some(target.stage(change, ignore_missing, &mut self.interner)?);

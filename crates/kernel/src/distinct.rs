@@ -61,6 +61,13 @@ impl Distinct {
         Ok(Flow { columns: take(&picked, &positions)?, weights, may_repeat: false })
     }
 
+    /// Gives up the texts of the rows held.
+    pub fn release_texts(&self, interner: &mut Interner) {
+        for row in self.rows.ids() {
+            self.texts.iter().for_each(|&text| interner.refer(self.rows.value(row, text) as u32, -1));
+        }
+    }
+
     /// At most `limit` of the rows held, from position `from` on; the position to go on from, if there are more.
     pub fn held_rows(&self, from: u32, limit: usize, interner: &Interner, pool: &WordPool) -> (Flow, Option<u32>) {
         let mut ids = self.rows.ids_from(from);
@@ -69,9 +76,18 @@ impl Distinct {
             let place = self.codec.place(column);
             let (mask, bit) = place.null.expect("every column has a mask bit");
             let word = |at: usize| rows.iter().map(|&row| self.rows.value(row, at)).collect::<Vec<u64>>();
-            let nulls = NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| self.rows.value(rows[i], mask) >> bit & 1 == 0));
+            let nulls = NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| {
+                self.rows.value(rows[i], mask) >> bit & 1 == 0
+            }));
             let high = (words_of(data_type) == 2).then(|| word(place.offset + 1));
-            codec::decode(data_type, word(place.offset), high, Some(nulls).filter(|n| n.null_count() > 0), interner, pool)
+            codec::decode(
+                data_type,
+                word(place.offset),
+                high,
+                Some(nulls).filter(|n| n.null_count() > 0),
+                interner,
+                pool,
+            )
         });
         (Flow { columns: columns.collect(), weights: vec![1; rows.len()], may_repeat: false }, ids.next())
     }

@@ -367,14 +367,14 @@ impl Tree {
         (walk, sink)
     }
 
-    /// Emits the next results, at most `limit`, into the sink (emptied first); returns whether there were any.
+    /// Emits the next results, at most `limit`, into the sink (emptied first); returns whether a value left its range.
     pub fn next_results(&mut self, walk: &mut Walk, sink: &mut Sink, limit: usize) -> bool {
         sink.clear();
         let program = self.programs[self.top].as_ref().expect("the top is connex");
-        let (steps, _) = program.run(self, walk, sink, 0, limit);
+        let (steps, overflow) = program.run(self, walk, sink, 0, limit);
         self.counters.steps += steps;
         self.counters.emitted += sink.len() as u64;
-        !sink.is_empty()
+        overflow
     }
 }
 
@@ -393,7 +393,8 @@ impl Tree {
     ///
     /// The variables must be the columns of a connex node, or the key of a hub below one; `None` if they are neither.
     pub fn lookup(&mut self, variables: &[usize], values: &[(Vec<u64>, bool)]) -> Option<(LookupWalk, Sink)> {
-        let same = |columns: &[usize]| columns.len() == variables.len() && columns.iter().all(|c| variables.contains(c));
+        let same =
+            |columns: &[usize]| columns.len() == variables.len() && columns.iter().all(|c| variables.contains(c));
         let words = |columns: &[usize], masked: bool| {
             let value = |c: &usize| &values[variables.iter().position(|v| v == c).expect("the same variables")];
             let mut words: Vec<u64> = columns.iter().flat_map(|c| value(c).0.iter().copied()).collect();
@@ -407,7 +408,8 @@ impl Tree {
         let mut found = None;
         if let Some(node) = (0..self.top).find(|&n| self.nodes[n].connex && same(&self.nodes[n].columns)) {
             let target = &self.nodes[node];
-            let row = words(&target.columns, target.masked).and_then(|words| self.find_row(node, &words)).unwrap_or(NONE);
+            let row =
+                words(&target.columns, target.masked).and_then(|words| self.find_row(node, &words)).unwrap_or(NONE);
             found = Some((node, None, row));
         } else if let Some(edge) = self.edges.iter().skip(1).find(|e| self.nodes[e.parent].connex && same(&e.key)) {
             let entry = words(&edge.key, edge.masked).and_then(|words| edge.hub.find(&words));
@@ -428,22 +430,24 @@ impl Tree {
         Some((LookupWalk { node, place, row: live_or_none(self, node, row), walk: Walk::default() }, sink))
     }
 
-    /// Emits the next results of a lookup, at most `limit`, into the sink (emptied first); returns whether there were any.
+    /// Emits the next results of a lookup, at most `limit`, into the sink (emptied first); returns whether a value left its range.
     pub fn next_lookup(&mut self, lookup: &mut LookupWalk, sink: &mut Sink, limit: usize) -> bool {
         sink.clear();
-        let mut visited = 0;
+        let (mut visited, mut overflow) = (0, false);
         let program = self.programs[lookup.node].as_ref().expect("lookups start at connex nodes");
         while lookup.row != NONE {
             if lookup.walk.at == 0 {
                 let mut weight = vec![1; self.components];
                 if !self.set {
                     self.own(lookup.node, lookup.row, &mut weight);
-                    self.times_below(lookup.node, lookup.row, None, &mut weight);
+                    overflow |= self.times_below(lookup.node, lookup.row, None, &mut weight);
                 }
                 sink.start(&weight);
                 program.begin(self, lookup.row, &mut lookup.walk, sink, 0);
             }
-            visited += program.run(self, &mut lookup.walk, sink, 0, limit).0;
+            let (steps, over) = program.run(self, &mut lookup.walk, sink, 0, limit);
+            visited += steps;
+            overflow |= over;
             if lookup.walk.at != 0 {
                 break;
             }
@@ -455,6 +459,6 @@ impl Tree {
         }
         self.counters.steps += visited;
         self.counters.emitted += sink.len() as u64;
-        !sink.is_empty()
+        overflow
     }
 }

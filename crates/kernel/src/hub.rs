@@ -86,10 +86,7 @@ impl Hub {
 
     /// Bytes held, counted from the capacities of the arrays and the index.
     pub fn bytes(&self) -> usize {
-        self.keys.capacity() * 8
-            + self.links.capacity() * 4
-            + self.sums.capacity() * 16
-            + self.index.allocation_size()
+        self.keys.capacity() * 8 + self.links.capacity() * 4 + self.sums.capacity() * 16 + self.index.allocation_size()
     }
 
     /// The key of an entry.

@@ -224,7 +224,8 @@ impl Core {
         let nodes = self.nodes.iter().map(|node| match node {
             Node::Relation { atom, columns, connex, up, down } => {
                 let mut next = 0;
-                let factors = self.atoms[*atom].factors.iter().map(|f| f.as_ref().map(|_| (next, next += 1).0)).collect();
+                let factors =
+                    self.atoms[*atom].factors.iter().map(|f| f.as_ref().map(|_| (next, next += 1).0)).collect();
                 NodeShape {
                     atom: Some(*atom),
                     columns: columns.clone(),
@@ -245,7 +246,8 @@ impl Core {
                 power: 1,
             },
         });
-        let hubs = self.hubs.iter().map(|h| HubShape { key: h.key.clone(), parent: h.parent, children: h.children.clone() });
+        let hubs =
+            self.hubs.iter().map(|h| HubShape { key: h.key.clone(), parent: h.parent, children: h.children.clone() });
         TreeShape {
             variables: variables.collect(),
             nodes: nodes.collect(),

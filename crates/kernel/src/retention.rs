@@ -133,7 +133,8 @@ impl Retention {
                 log.removed.push((row, place));
             }
             for _ in 0..weight {
-                let place = (at.unwrap_or(if matches!(self.window, Window::Rows(_)) { 0 } else { i64::MAX }), self.arrivals);
+                let place =
+                    (at.unwrap_or(if matches!(self.window, Window::Rows(_)) { 0 } else { i64::MAX }), self.arrivals);
                 self.arrivals += 1;
                 self.order.insert(place, row);
                 self.of_row.entry(row).or_default().push_back(place);

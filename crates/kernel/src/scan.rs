@@ -35,6 +35,14 @@ struct ScanColumn {
     place: Place,
 }
 
+/// The rows a scan works on, and what was decoded of them.
+struct Input<'a> {
+    base: &'a BaseTable,
+    rows: &'a [u32],
+    sources: &'a [u32],
+    batch: Option<&'a RecordBatch>,
+}
+
 /// The scan of one atom.
 #[derive(Debug)]
 pub struct AtomScan {
@@ -65,7 +73,9 @@ impl AtomScan {
             .enumerate()
             .map(|(position, column)| {
                 let data_type = core.variables[column.variable].data_type;
-                let null = shape.variables[column.variable].nullable.then(|| (layout.mask.expect("a nullable column"), position as u32));
+                let null = shape.variables[column.variable]
+                    .nullable
+                    .then(|| (layout.mask.expect("a nullable column"), position as u32));
                 let place = Place { stride: layout.width, offset: layout.offsets[position], null };
                 let plain = column.expression.as_column();
                 let binding = plain.map_or_else(
@@ -80,7 +90,8 @@ impl AtomScan {
             })
             .collect();
         let factors: Vec<Expr> = atom.factors.iter().flatten().cloned().collect();
-        let computed = columns.iter().filter_map(|c| if let Binding::Computed(e) = &c.binding { Some(e) } else { None });
+        let computed =
+            columns.iter().filter_map(|c| if let Binding::Computed(e) = &c.binding { Some(e) } else { None });
         let mut read: Vec<usize> = computed.chain(&factors).chain(&atom.filter).flat_map(Expr::columns).collect();
         read.sort_unstable();
         read.dedup();
@@ -132,7 +143,8 @@ impl AtomScan {
             batch = Some(self.decode(base, rows, interner, pool)?);
         }
         if let (Some(filter), Some(all)) = (&self.filter, &batch) {
-            let kept = filter.evaluate_predicate(all).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
+            let kept =
+                filter.evaluate_predicate(all).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
             if kept.true_count() < rows.len() {
                 selected = staged.select(|i| kept.value(i));
                 (rows, weights, sources) = (&selected.rows, &selected.weights, &selected.sources);
@@ -142,7 +154,11 @@ impl AtomScan {
                 }
             }
         }
-        let mut changes = AtomChanges { words: Vec::with_capacity(rows.len() * self.width), weights: weights.clone(), factors: Vec::new() };
+        let mut changes = AtomChanges {
+            words: Vec::with_capacity(rows.len() * self.width),
+            weights: weights.clone(),
+            factors: Vec::new(),
+        };
         let mut dropped = Vec::new();
         if self.verbatim {
             for &row in rows {
@@ -150,8 +166,9 @@ impl AtomScan {
             }
         } else {
             changes.words.resize(rows.len() * self.width, 0);
+            let input = Input { base, rows, sources, batch: batch.as_ref() };
             for column in &self.columns {
-                self.bind(column, base, rows, sources, batch.as_ref(), &mut changes.words, &mut dropped, interner)?;
+                Self::bind(column, &input, &mut changes.words, &mut dropped, interner)?;
             }
         }
         if let Some(batch) = batch.as_ref().filter(|_| !self.factors.is_empty()) {
@@ -167,7 +184,13 @@ impl AtomScan {
         !self.factors.is_empty() || self.columns.iter().any(|c| matches!(c.binding, Binding::Computed(_)))
     }
 
-    fn decode(&self, base: &BaseTable, rows: &[u32], interner: &Interner, pool: &WordPool) -> Result<RecordBatch, KernelError> {
+    fn decode(
+        &self,
+        base: &BaseTable,
+        rows: &[u32],
+        interner: &Interner,
+        pool: &WordPool,
+    ) -> Result<RecordBatch, KernelError> {
         let column = |i: usize| -> ArrayRef {
             if self.read.binary_search(&i).is_ok() {
                 base.decode(i, rows, interner, pool)
@@ -180,17 +203,15 @@ impl AtomScan {
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(|e| internal(&e))
     }
 
+    /// Writes one column of the atom's rows; notes the rows that bind a join variable to NULL.
     fn bind(
-        &self,
         column: &ScanColumn,
-        base: &BaseTable,
-        rows: &[u32],
-        sources: &[u32],
-        batch: Option<&RecordBatch>,
+        input: &Input,
         words: &mut [u64],
         dropped: &mut Vec<usize>,
         interner: &mut Interner,
     ) -> Result<(), KernelError> {
+        let Input { base, rows, sources, batch } = *input;
         let Place { stride, offset, null: to } = column.place;
         match &column.binding {
             &Binding::Copied { from, words: count, null } => {
@@ -208,7 +229,8 @@ impl AtomScan {
             }
             Binding::Computed(expression) => {
                 let batch = batch.expect("decoded for computed columns");
-                let array = expression.evaluate(batch).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
+                let array =
+                    expression.evaluate(batch).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
                 if to.is_none() && array.null_count() > 0 {
                     dropped.extend((0..array.len()).filter(|&i| array.is_null(i)));
                 }
@@ -219,7 +241,13 @@ impl AtomScan {
     }
 
     /// The factors of the rows times their change of multiplicity, one row after another.
-    fn weigh(&self, batch: &RecordBatch, weights: &[i64], base: &BaseTable, sources: &[u32]) -> Result<Vec<i128>, KernelError> {
+    fn weigh(
+        &self,
+        batch: &RecordBatch,
+        weights: &[i64],
+        base: &BaseTable,
+        sources: &[u32],
+    ) -> Result<Vec<i128>, KernelError> {
         let count = self.factors.len();
         let mut factors = vec![0i128; weights.len() * count];
         for (f, expression) in self.factors.iter().enumerate() {
@@ -238,11 +266,17 @@ impl AtomScan {
 }
 
 /// The values of an integer or decimal column, decimals unscaled.
-pub fn exact_values(array: &ArrayRef, data_type: DataType) -> Result<Box<dyn Iterator<Item = Option<i128>> + '_>, KernelError> {
+pub fn exact_values(
+    array: &ArrayRef,
+    data_type: DataType,
+) -> Result<Box<dyn Iterator<Item = Option<i128>> + '_>, KernelError> {
     match data_type {
         DataType::BigInt => Ok(Box::new(array.as_primitive::<Int64Type>().iter().map(|v| v.map(i128::from)))),
         DataType::Decimal { .. } => Ok(Box::new(array.as_primitive::<Decimal128Type>().iter())),
-        other => Err(KernelError::new("INVALID_PLAN", format!("{other} values cannot be summed exactly: cast them to bigint"))),
+        other => Err(KernelError::new(
+            "INVALID_PLAN",
+            format!("{other} values cannot be summed exactly: cast them to bigint"),
+        )),
     }
 }
 

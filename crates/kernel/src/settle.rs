@@ -28,6 +28,15 @@ struct Touched {
     was_complete: bool,
 }
 
+/// The edge a change travels over: a side of a hub, and the hub's place below its parent.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    hub: usize,
+    side: usize,
+    parent: usize,
+    place: usize,
+}
+
 /// Buffers kept between batches, so that the hot path does not allocate.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
@@ -136,11 +145,11 @@ impl Tree {
     fn rise(&mut self, node: usize, scratch: &mut Scratch, deltas: bool) -> usize {
         let (hub, side) = self.nodes[node].up.expect("the top is connex");
         let components = self.components;
-        let parent = self.edges[hub].parent;
-        let place = self.edges[hub].place;
+        let (parent, place) = (self.edges[hub].parent, self.edges[hub].place);
+        let path = Path { hub, side, parent, place };
         let is_value = self.edges[hub].hub.is_value_side(side);
         let connex_parent = self.nodes[parent].connex;
-        for (i, change) in scratch.level.iter().enumerate() {
+        for (i, &change) in scratch.level.iter().enumerate() {
             let entry = self.nodes[node].rows.up(change.row);
             self.touch(hub, side, entry, is_value, &mut scratch.touched, &mut scratch.saved);
             self.move_row(node, hub, side, entry, change);
@@ -187,7 +196,7 @@ impl Tree {
                     if !self.set {
                         let start = scratch.next_values.len();
                         scratch.next_values.resize(start + components, 0);
-                        self.parent_change(parent, row, place, hub, side, saved, (was, now), &mut scratch.next_values[start..]);
+                        self.parent_change(path, row, saved, (was, now), &mut scratch.next_values[start..]);
                     }
                 }
                 row = next;
@@ -203,21 +212,21 @@ impl Tree {
     /// The change of a parent row's annotation: everything else times (the side's sum now, minus before).
     fn parent_change(
         &mut self,
-        parent: usize,
+        path: Path,
         row: u32,
-        place: usize,
-        hub: usize,
-        side: usize,
         saved: Option<&[i128]>,
         (was, now): (bool, bool),
         into: &mut [i128],
     ) {
+        let Path { hub, side, parent, place } = path;
         let Some(saved) = saved else {
             // a support edge among value edges: the factor is 1 where it is there
             self.own(parent, row, into);
             self.overflow |= self.times_below(parent, row, None, into);
             if was && !now {
-                into.iter_mut().for_each(|v| *v = v.wrapping_neg());
+                for value in into.iter_mut() {
+                    *value = value.wrapping_neg();
+                }
             } else if was {
                 into.fill(0);
             }
@@ -273,7 +282,7 @@ impl Tree {
 
     /// Puts a row into its side or takes it out, as its status changed.
     #[inline]
-    fn move_row(&mut self, node: usize, hub: usize, side: usize, entry: u32, change: &Changed) {
+    fn move_row(&mut self, node: usize, hub: usize, side: usize, entry: u32, change: Changed) {
         if change.was == change.now {
             return;
         }
@@ -313,7 +322,7 @@ impl Tree {
                 }
                 break;
             };
-            for change in &level {
+            for &change in &level {
                 let entry = self.nodes[at].rows.up(change.row);
                 self.touch(hub, side, entry, false, &mut scratch.touched, &mut scratch.saved);
                 self.move_row(at, hub, side, entry, change);
@@ -364,10 +373,10 @@ impl Tree {
     }
 
     fn enliven_with(&mut self, node: usize, row: u32, stack: &mut Vec<(usize, u32)>) {
-        if let Some((hub, _)) = self.nodes[node].up {
-            if self.edges[hub].hub.live_parents(self.nodes[node].rows.up(row)) == 0 {
-                return;
-            }
+        if let Some((hub, _)) = self.nodes[node].up
+            && self.edges[hub].hub.live_parents(self.nodes[node].rows.up(row)) == 0
+        {
+            return;
         }
         stack.push((node, row));
         while let Some((node, row)) = stack.pop() {
@@ -421,7 +430,10 @@ impl Tree {
         let components = self.components;
         let program = self.programs[node].take().expect("connex nodes have a program");
         for (i, change) in scratch.level.iter().enumerate() {
-            if !wanted(change) || !self.nodes[node].rows.has(change.row, LIVE) || self.nodes[node].rows.has_any(change.row, skip) {
+            if !wanted(change)
+                || !self.nodes[node].rows.has(change.row, LIVE)
+                || self.nodes[node].rows.has_any(change.row, skip)
+            {
                 continue;
             }
             if self.set {

@@ -110,7 +110,8 @@ pub fn key_spec(key: &[usize], columns: &[usize], variables: &[VariableShape]) -
         first..first + variables[v].words
     });
     let nullable = key.iter().any(|&v| variables[v].nullable);
-    let mask = nullable.then(|| (layout.mask.expect("a nullable column"), key.iter().map(|&v| place(v) as u32).collect()));
+    let mask =
+        nullable.then(|| (layout.mask.expect("a nullable column"), key.iter().map(|&v| place(v) as u32).collect()));
     KeySpec { words: words.collect(), mask }
 }
 
@@ -156,7 +157,7 @@ pub fn head_layout(shape: &TreeShape, top_down: &[usize]) -> HeadLayout {
         let place = shape.nodes[node].columns.iter().position(|&c| c == v).expect("found above");
         let (first, words) = (layout.words.len(), shape.variables[v].words);
         layout.words.extend((0..words).map(|w| EmittedWord { node, word: rows.offsets[place] + w }));
-        let null = shape.variables[v].nullable.then(|| (node, place as u32));
+        let null = shape.variables[v].nullable.then_some((node, place as u32));
         masked.push(null);
         layout.columns.push(HeadColumn { first, words, null: None });
     }

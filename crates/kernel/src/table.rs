@@ -18,6 +18,9 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use everview_expr::{DataType, Expr};
 use hashbrown::HashTable;
 
+/// The most rows of a table, counting duplicates, and the most that one batch moves.
+const MOST_ROWS: u64 = 1 << 62;
+
 /// A column of a base table.
 #[derive(Clone, Debug)]
 pub struct BaseColumn {
@@ -128,7 +131,11 @@ impl BaseTable {
         let fits = columns.iter().map(fit).collect::<Result<_, _>>()?;
         Ok(Self {
             rows: Rows::new(width, 0, 0, true),
-            key: (!key.is_empty()).then(|| KeyIndex { columns: key.to_vec(), words: key_words, index: HashTable::new() }),
+            key: (!key.is_empty()).then(|| KeyIndex {
+                columns: key.to_vec(),
+                words: key_words,
+                index: HashTable::new(),
+            }),
             text_words: columns.iter().filter(|c| codec::is_text(c.data_type)).map(|c| c.offset).collect(),
             name,
             mask,
@@ -207,15 +214,23 @@ impl BaseTable {
             words
         };
         let nulls = self.mask.filter(|_| nullable).map(|mask| {
-            NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| self.rows.value(rows[i], mask) >> column & 1 == 0))
+            NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| {
+                self.rows.value(rows[i], mask) >> column & 1 == 0
+            }))
         });
         let high = (words_of(data_type) == 2).then(|| word(offset + 1));
         codec::decode(data_type, word(offset), high, nulls.filter(|n| n.null_count() > 0), interner, pool)
     }
 
     /// Encodes, nets and checks a batch. On an error the table is as it was.
-    pub fn stage(&mut self, change: &Change, ignore_missing: bool, interner: &mut Interner) -> Result<Staged, KernelError> {
+    pub fn stage(
+        &mut self,
+        change: &Change,
+        ignore_missing: bool,
+        interner: &mut Interner,
+    ) -> Result<Staged, KernelError> {
         let mut staged = Staged::default();
+        self.check_size(change)?;
         let outcome = match change {
             Change::Rows(columns, weights) => self.stage_rows(columns, Some(weights), &mut staged, interner),
             Change::Upsert { columns, must_exist } => self.stage_upsert(columns, *must_exist, &mut staged, interner),
@@ -237,6 +252,19 @@ impl BaseTable {
             return Err(error);
         }
         Ok(staged)
+    }
+
+    /// Refuses batches after which multiplicities could leave 64 bits: then none does, in this table or in a view.
+    fn check_size(&self, change: &Change) -> Result<(), KernelError> {
+        let Change::Rows(_, weights) = change else { return Ok(()) };
+        let moved = weights.iter().fold(0u64, |sum, weight| sum.saturating_add(weight.unsigned_abs()));
+        if moved.saturating_add(self.total.unsigned_abs()) > MOST_ROWS {
+            let mut error =
+                KernelError::new("TOO_MANY_ROWS", format!("table `{}` would hold more than 2^62 rows", self.name));
+            error.table = Some(self.name.clone());
+            return Err(error.with_hint("check the values of _multiplicity"));
+        }
+        Ok(())
     }
 
     fn stage_rows(
@@ -301,7 +329,9 @@ impl BaseTable {
                 let old = self.rows.values(old).to_vec();
                 self.pend(&old, -1, i as u32, staged);
             } else if must_exist {
-                return Err(self.no_such_key(words, i, interner).with_hint("use upsert to insert rows that are not there"));
+                return Err(self
+                    .no_such_key(words, i, interner)
+                    .with_hint("use upsert to insert rows that are not there"));
             }
             self.pend(words, 1, i as u32, staged);
         }
@@ -351,7 +381,10 @@ impl BaseTable {
     }
 
     fn needs_key(&self, what: &str) -> KernelError {
-        let mut error = KernelError::new("NO_PRIMARY_KEY", format!("{what} needs a primary key and table `{}` has none", self.name));
+        let mut error = KernelError::new(
+            "NO_PRIMARY_KEY",
+            format!("{what} needs a primary key and table `{}` has none", self.name),
+        );
         error.table = Some(self.name.clone());
         error.with_hint("declare PRIMARY KEY (...) in CREATE TABLE, or pass whole rows")
     }
@@ -376,14 +409,20 @@ impl BaseTable {
         }
         let row = (0..array.len()).find(|&i| array.is_null(i)).expect("there is a NULL");
         let name = &self.columns[column].name;
-        Err(KernelError::in_row("NULL_NOT_ALLOWED", &self.name, row, format!("column `{name}` is NOT NULL and got NULL")))
+        Err(KernelError::in_row(
+            "NULL_NOT_ALLOWED",
+            &self.name,
+            row,
+            format!("column `{name}` is NOT NULL and got NULL"),
+        ))
     }
 
     fn fit(&self, column: usize, array: &ArrayRef) -> Result<ArrayRef, KernelError> {
         let Some(cast) = &self.fits[column] else { return Ok(array.clone()) };
         let field = arrow_schema::Field::new("value", array.data_type().clone(), true);
-        let batch = RecordBatch::try_new(std::sync::Arc::new(arrow_schema::Schema::new(vec![field])), vec![array.clone()])
-            .map_err(|e| KernelError::new("INTERNAL_ERROR", e.to_string()))?;
+        let batch =
+            RecordBatch::try_new(std::sync::Arc::new(arrow_schema::Schema::new(vec![field])), vec![array.clone()])
+                .map_err(|e| KernelError::new("INTERNAL_ERROR", e.to_string()))?;
         cast.evaluate(&batch).map_err(|error| {
             let sources: Vec<u32> = (0..array.len() as u32).collect();
             KernelError::in_expression(error, &self.name, &sources)
@@ -419,7 +458,8 @@ impl BaseTable {
         if expired.is_empty() {
             return;
         }
-        let position: std::collections::HashMap<u32, usize> = staged.rows.iter().enumerate().map(|(i, &row)| (row, i)).collect();
+        let position: std::collections::HashMap<u32, usize> =
+            staged.rows.iter().enumerate().map(|(i, &row)| (row, i)).collect();
         for (row, count) in expired {
             if let Some(&at) = position.get(&row) {
                 staged.weights[at] -= count;
@@ -449,7 +489,8 @@ impl BaseTable {
         for i in 0..staged.rows.len() {
             let row = staged.rows[i];
             if staged.weights[i] != 0 {
-                (staged.rows[kept], staged.weights[kept], staged.sources[kept]) = (row, staged.weights[i], staged.sources[i]);
+                (staged.rows[kept], staged.weights[kept], staged.sources[kept]) =
+                    (row, staged.weights[i], staged.sources[i]);
                 kept += 1;
             } else if self.rows.weight(row) == 0 {
                 self.rows.remove(row);
@@ -578,6 +619,13 @@ impl BaseTable {
                 }
                 self.rows.remove(row);
             }
+        }
+    }
+
+    /// Gives up the texts of the rows held; the table is dropped afterwards.
+    pub fn release_texts(&self, interner: &mut Interner) {
+        for row in self.rows.ids() {
+            self.text_words.iter().for_each(|&word| interner.refer(self.rows.value(row, word) as u32, -1));
         }
     }
 

@@ -41,13 +41,19 @@ impl Tree {
         ResultLocator { nodes: nodes.collect() }
     }
 
-    /// The annotation of the result with these emitted words: all zeros if there is no such result.
-    pub fn total(&mut self, locator: &ResultLocator, emitted: &[u64], into: &mut [i128], scratch: &mut TotalScratch) {
+    /// The annotation of the result with these emitted words: all zeros if there is no such result. Returns whether it overflowed.
+    pub fn total(
+        &mut self,
+        locator: &ResultLocator,
+        emitted: &[u64],
+        into: &mut [i128],
+        scratch: &mut TotalScratch,
+    ) -> bool {
         let TotalScratch { words, weight } = scratch;
         weight.resize(into.len(), 0);
         into.fill(0);
-        if !self.nodes[self.top].rows.has(0, ALIVE) {
-            return;
+        if self.is_empty() {
+            return false;
         }
         self.own(self.top, 0, into);
         let mut overflow = self.times_below(self.top, 0, None, into);
@@ -55,19 +61,21 @@ impl Tree {
             words.clear();
             words.extend(places.iter().map(|&place| emitted[place]));
             if let Some(bits) = mask {
-                let bit = |(to, from): (usize, &Option<(usize, u32)>)| from.map_or(0, |(at, bit)| (emitted[at] >> bit & 1) << to);
+                let bit = |(to, from): (usize, &Option<(usize, u32)>)| {
+                    from.map_or(0, |(at, bit)| (emitted[at] >> bit & 1) << to)
+                };
                 words.push(bits.iter().enumerate().map(bit).sum());
             }
             self.counters.probes += 1;
             let Some(row) = self.find_row(*node, words).filter(|&row| self.nodes[*node].rows.has(row, ALIVE)) else {
                 into.fill(0);
-                return;
+                return false;
             };
             self.own(*node, row, weight);
             overflow |= self.times_below(*node, row, None, weight);
             overflow |= annotation::multiply(into, weight);
         }
-        self.overflow |= overflow;
+        overflow
     }
 
     /// The row of a node with these words.
@@ -79,6 +87,11 @@ impl Tree {
         guard.find(words).map(|entry| guard.parent_list(entry).0)
     }
 
+    /// Whether there are no results.
+    pub fn is_empty(&self) -> bool {
+        !self.nodes[self.top].rows.has(0, ALIVE)
+    }
+
     /// The number of results: with their multiplicities, or of distinct head tuples. One pass over the connex part.
     ///
     /// `None` if it leaves 128 bits.
@@ -87,7 +100,9 @@ impl Tree {
         let mut at = 0;
         while at < order.len() {
             let downs = &self.nodes[order[at]].downs;
-            order.extend(downs.iter().flat_map(|&h| self.edges[h].connex_sides.iter().map(move |&s| self.edges[h].children[s])));
+            order.extend(
+                downs.iter().flat_map(|&h| self.edges[h].connex_sides.iter().map(move |&s| self.edges[h].children[s])),
+            );
             at += 1;
         }
         let mut sums: Vec<Vec<i128>> = self.edges.iter().map(|e| vec![0; e.hub.capacity() * e.hub.sides()]).collect();

@@ -8,7 +8,7 @@
 //! annotation changes are the witnesses of the delta (`enumerate`). Rows of the batch carry the marks NEW and DOOMED from the
 //! start to the end of the batch, so that results that would be added by one atom and removed by another are never emitted.
 //!
-//! Cost: one probe per edge for an inserted or deleted row, then pointer chasing. Support edges: O(lambda_T) amortised per
+//! Cost: one probe per edge for an inserted or deleted row, then pointer chasing. Support edges: `O(lambda_T)` amortised per
 //! change (Change Propagation Without Joins, Theorem 6.6). Value edges: a changed value visits the live parents of its entry if
 //! deltas are wanted, none otherwise; below the connex part it visits all of them.
 
@@ -32,6 +32,7 @@ pub struct AtomChanges {
 
 impl AtomChanges {
     /// The changes that undo these.
+    #[must_use]
     pub fn inverse(&self) -> Self {
         Self {
             words: self.words.clone(),
@@ -60,6 +61,19 @@ pub(crate) struct Node {
     pub(crate) masked: bool,
     /// Rows with a multiplicity above one.
     pub(crate) repeated: usize,
+}
+
+impl Node {
+    /// As `Tree::own`, where the node stands for several equal atoms. Wraps like all ring arithmetic; `own_overflows` tells when.
+    fn own_power(&self, row: u32, into: &mut [i128]) {
+        let weight = i128::from(self.rows.weight(row));
+        let others = weight.wrapping_pow(self.power - 1);
+        into[0] = others.wrapping_mul(weight);
+        let stored = self.rows.factors(row);
+        for (value, factor) in into[1..].iter_mut().zip(&self.factors) {
+            *value = others.wrapping_mul(factor.map_or(weight, |place| stored[place]));
+        }
+    }
 }
 
 /// What a hub knows of its surroundings.
@@ -139,7 +153,8 @@ impl Tree {
             power: 1,
         });
         hub_shapes[0].parent = Some(top);
-        let edges: Vec<Edge> = hub_shapes.iter().enumerate().map(|(h, hub)| edge(h, hub, &node_shapes, shape)).collect();
+        let edges: Vec<Edge> =
+            hub_shapes.iter().enumerate().map(|(h, hub)| edge(h, hub, &node_shapes, shape)).collect();
         let nodes: Vec<Node> =
             node_shapes.iter().enumerate().map(|(n, node)| build_node(n, node, &hub_shapes, shape)).collect();
         let mut atom_nodes: Vec<(usize, usize)> =
@@ -196,13 +211,16 @@ impl Tree {
         self.nodes[self.atom_nodes[atom]].rows.width()
     }
 
-    /// Rows and bytes of each node with the hub above it, top last.
+    /// The rows of an atom, with their multiplicities.
+    pub fn atom_rows(&self, atom: usize) -> impl Iterator<Item = (&[u64], i64)> + '_ {
+        let rows = &self.nodes[self.atom_nodes[atom]].rows;
+        rows.ids().map(|row| (rows.values(row), rows.weight(row)))
+    }
+
+    /// Rows and bytes of each node with the hubs below it, top last.
     pub fn node_sizes(&self) -> Vec<(usize, usize)> {
-        let mut sizes: Vec<(usize, usize)> = self.nodes.iter().map(|n| (n.rows.len(), n.rows.bytes())).collect();
-        for node in 0..sizes.len() {
-            sizes[node].1 += self.nodes[node].downs.iter().map(|&h| self.edges[h].hub.bytes()).sum::<usize>();
-        }
-        sizes
+        let below = |node: &Node| node.downs.iter().map(|&h| self.edges[h].hub.bytes()).sum::<usize>();
+        self.nodes.iter().map(|node| (node.rows.len(), node.rows.bytes() + below(node))).collect()
     }
 
     /// Rows held in nodes and entries held in hubs, without the top and its hub: zero after everything was deleted.
@@ -408,7 +426,7 @@ impl Tree {
         let weight = i128::from(node.rows.weight(row));
         into[0] = weight;
         if node.power > 1 {
-            self.own_power(node, row, into);
+            node.own_power(row, into);
             return;
         }
         if into.len() > 1 {
@@ -416,17 +434,6 @@ impl Tree {
             for (value, factor) in into[1..].iter_mut().zip(&node.factors) {
                 *value = factor.map_or(weight, |place| stored[place]);
             }
-        }
-    }
-
-    /// As `own`, for a node that stands for several equal atoms. Wraps like all ring arithmetic; `own_overflows` tells when.
-    fn own_power(&self, node: &Node, row: u32, into: &mut [i128]) {
-        let weight = i128::from(node.rows.weight(row));
-        let others = weight.wrapping_pow(node.power - 1);
-        into[0] = others.wrapping_mul(weight);
-        let stored = node.rows.factors(row);
-        for (value, factor) in into[1..].iter_mut().zip(&node.factors) {
-            *value = others.wrapping_mul(factor.map_or(weight, |place| stored[place]));
         }
     }
 

@@ -90,7 +90,11 @@ pub enum Cursor {
 
 impl View {
     /// Compiles a plan; `find` gives the position of a table by name.
-    pub fn new(plan: Plan, tables: &[Option<BaseTable>], find: impl Fn(&str) -> Option<usize>) -> Result<Self, KernelError> {
+    pub fn new(
+        plan: Plan,
+        tables: &[Option<BaseTable>],
+        find: impl Fn(&str) -> Option<usize>,
+    ) -> Result<Self, KernelError> {
         let invalid = |message: &str| KernelError::new("INVALID_PLAN", message.to_owned());
         if plan.version != plan::VERSION {
             return Err(invalid("the plan is of another version than this kernel"));
@@ -142,7 +146,8 @@ impl View {
             types = output;
             compiled.push(StageState { operator, input });
         }
-        let fields: Vec<Field> = plan.output.iter().map(|c| Field::new(c.name.clone(), c.data_type.arrow(), c.nullable)).collect();
+        let fields: Vec<Field> =
+            plan.output.iter().map(|c| Field::new(c.name.clone(), c.data_type.arrow(), c.nullable)).collect();
         Ok(Self {
             name: plan.view,
             tree,
@@ -220,7 +225,13 @@ impl View {
         let _ = self.run(&inverse, deltas, self.progress, context);
     }
 
-    fn run(&mut self, changes: &[AtomChanges], deltas: bool, upto: usize, context: &mut Context) -> Result<Flow, KernelError> {
+    fn run(
+        &mut self,
+        changes: &[AtomChanges],
+        deltas: bool,
+        upto: usize,
+        context: &mut Context,
+    ) -> Result<Flow, KernelError> {
         self.progress = 0;
         for (scan, change) in self.scans.iter().zip(changes) {
             refer_texts(scan, change, context.interner);
@@ -275,11 +286,14 @@ impl View {
     }
 
     fn aggregate(&mut self, sink: &mut Sink, context: &mut Context) -> Result<Flow, KernelError> {
-        let Operator::Aggregate(aggregate) = &mut self.stages[0].operator else { unreachable!("checked by the caller") };
+        let Operator::Aggregate(aggregate) = &mut self.stages[0].operator else {
+            unreachable!("checked by the caller")
+        };
         let mut batch = None;
         if aggregate.needs_input() {
             let mut words = sink.columns.clone();
-            let columns = decode_head(self.tree.head(), &self.head_types, &mut words, sink.len(), context.interner, context.pool);
+            let columns =
+                decode_head(self.tree.head(), &self.head_types, &mut words, sink.len(), context.interner, context.pool);
             batch = Some(record_batch(&self.head_schema, columns, sink.len())?);
         }
         aggregate.apply(&mut self.tree, sink, batch.as_ref(), context.interner, context.pool)
@@ -288,7 +302,8 @@ impl View {
     /// The core's rows as Arrow columns.
     fn decode(&self, sink: &mut Sink, context: &mut Context) -> Flow {
         let count = sink.len();
-        let columns = decode_head(self.tree.head(), &self.head_types, &mut sink.columns, count, context.interner, context.pool);
+        let columns =
+            decode_head(self.tree.head(), &self.head_types, &mut sink.columns, count, context.interner, context.pool);
         Flow { columns, weights: std::mem::take(&mut sink.multiplicities), may_repeat: false }
     }
 
@@ -321,10 +336,11 @@ impl View {
                 return Cursor::Held { stage: at, next: 0 };
             }
         }
-        if let Some(Operator::Aggregate(aggregate)) = self.stages.first().map(|s| &s.operator) {
-            if aggregate.is_global() && self.tree.count(true) == Some(0) {
-                return Cursor::EmptyGroup;
-            }
+        if let Some(Operator::Aggregate(aggregate)) = self.stages.first().map(|s| &s.operator)
+            && aggregate.is_global()
+            && self.tree.is_empty()
+        {
+            return Cursor::EmptyGroup;
         }
         Cursor::Tree(Box::new(self.tree.results()))
     }
@@ -332,7 +348,12 @@ impl View {
     /// Starts the reading of the results in which these head columns have these values (arrays of one value each).
     ///
     /// Of a view that holds groups the columns must be all of its keys; otherwise a set that the tree has an index for.
-    pub fn lookup(&mut self, columns: &[usize], values: &[ArrayRef], interner: &mut Interner) -> Result<Cursor, KernelError> {
+    pub fn lookup(
+        &mut self,
+        columns: &[usize],
+        values: &[ArrayRef],
+        interner: &mut Interner,
+    ) -> Result<Cursor, KernelError> {
         let no_index = || KernelError::new("NO_INDEX", "the view has no index on these columns");
         let mut encoded = Vec::new();
         for (&column, value) in columns.iter().zip(values) {
@@ -344,11 +365,11 @@ impl View {
             let is_null = words.pop() == Some(1);
             encoded.push((words, is_null));
         }
-        if let Some(Operator::Aggregate(aggregate)) = self.stages.first().map(|s| &s.operator) {
-            if aggregate.has_state() {
-                let group = aggregate.find(columns, &encoded).ok_or_else(no_index)?;
-                return Ok(group.map_or(Cursor::Done, Cursor::Group));
-            }
+        if let Some(Operator::Aggregate(aggregate)) = self.stages.first().map(|s| &s.operator)
+            && aggregate.has_state()
+        {
+            let group = aggregate.find(columns, &encoded).ok_or_else(no_index)?;
+            return Ok(group.map_or(Cursor::Done, Cursor::Group));
         }
         if self.has_state() {
             return Err(no_index());
@@ -359,13 +380,20 @@ impl View {
     }
 
     /// The next rows of the full result, at most `limit`; `None` at the end.
-    pub fn read(&mut self, cursor: &mut Cursor, limit: usize, context: &mut Context) -> Result<Option<Flow>, KernelError> {
+    pub fn read(
+        &mut self,
+        cursor: &mut Cursor,
+        limit: usize,
+        context: &mut Context,
+    ) -> Result<Option<Flow>, KernelError> {
         loop {
             let (mut flow, mut at) = match cursor {
                 Cursor::Done => return Ok(None),
                 Cursor::EmptyGroup => {
                     *cursor = Cursor::Done;
-                    let Operator::Aggregate(aggregate) = &self.stages[0].operator else { unreachable!("only aggregates have one") };
+                    let Operator::Aggregate(aggregate) = &self.stages[0].operator else {
+                        unreachable!("only aggregates have one")
+                    };
                     (aggregate.empty_row(context.interner, context.pool)?, 1)
                 }
                 Cursor::Held { stage, next } => {
@@ -385,16 +413,25 @@ impl View {
                 Cursor::Group(group) => {
                     let group = *group;
                     *cursor = Cursor::Done;
-                    let Operator::Aggregate(aggregate) = &self.stages[0].operator else { unreachable!("only aggregates have groups") };
+                    let Operator::Aggregate(aggregate) = &self.stages[0].operator else {
+                        unreachable!("only aggregates have groups")
+                    };
                     (aggregate.held_rows(group, 1, context.interner, context.pool)?.0, 1)
                 }
                 Cursor::Tree(_) | Cursor::Lookup(_) => {
-                    let (more, sink) = match cursor {
-                        Cursor::Tree(reading) => (self.tree.next_results(&mut reading.0, &mut reading.1, limit), &mut reading.1),
-                        Cursor::Lookup(reading) => (self.tree.next_lookup(&mut reading.0, &mut reading.1, limit), &mut reading.1),
+                    let (overflows, sink) = match cursor {
+                        Cursor::Tree(reading) => {
+                            (self.tree.next_results(&mut reading.0, &mut reading.1, limit), &mut reading.1)
+                        }
+                        Cursor::Lookup(reading) => {
+                            (self.tree.next_lookup(&mut reading.0, &mut reading.1, limit), &mut reading.1)
+                        }
                         _ => unreachable!("matched above"),
                     };
-                    if !more {
+                    if overflows {
+                        return Err(overflow());
+                    }
+                    if sink.is_empty() {
                         *cursor = Cursor::Done;
                         return Ok(None);
                     }
@@ -438,6 +475,24 @@ impl View {
     }
 }
 
+impl View {
+    /// Gives up the texts that only this view keeps alive; the view is dropped afterwards.
+    pub fn release_texts(&self, interner: &mut Interner) {
+        for (atom, scan) in self.scans.iter().enumerate() {
+            for (words, weight) in self.tree.atom_rows(atom).filter(|_| !scan.computed_texts().is_empty()) {
+                scan.computed_texts().iter().for_each(|&text| interner.refer(words[text] as u32, -weight));
+            }
+        }
+        for stage in &self.stages {
+            match &stage.operator {
+                Operator::Distinct(distinct) => distinct.release_texts(interner),
+                Operator::AggregateRows(operator) => operator.0.release_texts(interner),
+                Operator::Aggregate(_) | Operator::Map(_) | Operator::Filter(_) => {}
+            }
+        }
+    }
+}
+
 fn refer_texts(scan: &AtomScan, change: &AtomChanges, interner: &mut Interner) {
     if scan.computed_texts().is_empty() || change.weights.is_empty() {
         return;
@@ -457,8 +512,10 @@ fn recycle(sink: &mut Sink, pool: &WordPool) {
 
 fn map(expressions: &[Expr], input: &SchemaRef, mut flow: Flow) -> Result<Flow, KernelError> {
     let batch = record_batch(input, std::mem::take(&mut flow.columns), flow.weights.len())?;
-    let columns: Result<Vec<ArrayRef>, KernelError> =
-        expressions.iter().map(|e| e.as_column().map_or_else(|| e.evaluate(&batch).map_err(Into::into), |i| Ok(batch.column(i).clone()))).collect();
+    let columns: Result<Vec<ArrayRef>, KernelError> = expressions
+        .iter()
+        .map(|e| e.as_column().map_or_else(|| e.evaluate(&batch).map_err(Into::into), |i| Ok(batch.column(i).clone())))
+        .collect();
     Ok(Flow { columns: columns?, ..flow })
 }
 
@@ -466,7 +523,8 @@ fn filter(predicate: &Expr, input: &SchemaRef, flow: Flow) -> Result<Flow, Kerne
     let batch = record_batch(input, flow.columns, flow.weights.len())?;
     let kept: BooleanArray = predicate.evaluate_predicate(&batch)?;
     let batch = arrow_select::filter::filter_record_batch(&batch, &kept).map_err(|e| internal(&e))?;
-    let weights = flow.weights.iter().zip(kept.iter()).filter(|(_, keep)| *keep == Some(true)).map(|(&w, _)| w).collect();
+    let weights =
+        flow.weights.iter().zip(kept.iter()).filter(|(_, keep)| *keep == Some(true)).map(|(&w, _)| w).collect();
     Ok(Flow { columns: batch.columns().to_vec(), weights, may_repeat: flow.may_repeat })
 }
 

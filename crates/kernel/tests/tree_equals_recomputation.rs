@@ -9,7 +9,14 @@ use std::collections::BTreeMap;
 
 type Totals = BTreeMap<Vec<u64>, Vec<i128>>;
 
-fn random_batch(query: &Query, data: &mut [Bag], random: &mut Random, sizes: &[u64], domain: u64, sets: bool) -> Vec<AtomChanges> {
+fn random_batch(
+    query: &Query,
+    data: &mut [Bag],
+    random: &mut Random,
+    sizes: &[u64],
+    domain: u64,
+    sets: bool,
+) -> Vec<AtomChanges> {
     let mut changes = vec![AtomChanges::default(); query.atoms.len()];
     for (atom, bag) in data.iter_mut().enumerate() {
         let size = sizes[random.below(sizes.len() as u64) as usize];
@@ -20,7 +27,8 @@ fn random_batch(query: &Query, data: &mut [Bag], random: &mut Random, sizes: &[u
                 let row = bag.keys().nth(nth).unwrap().clone();
                 let (weight, factors) = bag.get_mut(&row).unwrap();
                 // the row's factors are those of its copies: remove one copy's share, all of it with the last
-                let share: Vec<i128> = if *weight == 1 { factors.clone() } else { factors.iter().map(|f| f / 2).collect() };
+                let share: Vec<i128> =
+                    if *weight == 1 { factors.clone() } else { factors.iter().map(|f| f / 2).collect() };
                 *weight -= 1;
                 for (f, s) in factors.iter_mut().zip(&share) {
                     *f -= s;
@@ -67,7 +75,10 @@ fn run(query: &Query, seed: u64, sets: bool) {
     let mut summed = Totals::new();
     let domain = 2 + random.below(4);
     for step in 0..25 {
-        let at = format!("{} set={} factors={:?} head={} seed={seed} step={step}", query.name, query.set, query.factors, query.head);
+        let at = format!(
+            "{} set={} factors={:?} head={} seed={seed} step={step}",
+            query.name, query.set, query.factors, query.head
+        );
         let changes = random_batch(query, &mut data, &mut random, &[0, 1, 1, 3, 8], domain, sets);
         let quiet = random.below(10) == 0;
         let before = brute_before(&summed);

@@ -110,7 +110,10 @@ impl Database {
                 return Ok(Vec::new());
             }
             let pool = database.pool().clone();
-            flows.into_iter().map(|(view, flow)| Ok((view, delta_batch(database.view(view).schema(), flow, &pool)?))).collect()
+            flows
+                .into_iter()
+                .map(|(view, flow)| Ok((view, delta_batch(database.view(view).schema(), flow, &pool)?)))
+                .collect()
         });
         Ok(flows.map_err(raise)?.into_iter().map(|(view, batch)| (view, PyArrowType(batch))).collect())
     }
@@ -125,7 +128,13 @@ impl Database {
     }
 
     /// Starts the reading of the results in which these head columns have the values of the batch's first row.
-    fn lookup(&self, py: Python<'_>, view: usize, columns: Vec<usize>, values: PyArrowType<RecordBatch>) -> PyResult<Cursor> {
+    fn lookup(
+        &self,
+        py: Python<'_>,
+        view: usize,
+        columns: Vec<usize>,
+        values: PyArrowType<RecordBatch>,
+    ) -> PyResult<Cursor> {
         let (state, epoch) = py
             .detach(|| {
                 let mut database = lock(&self.inner);
@@ -151,7 +160,9 @@ impl Database {
             let database = lock(&self.inner);
             let base = database.table(table);
             let rows = base.everything();
-            let columns = (0..base.columns().len()).map(|c| base.decode(c, &rows.rows, database.interner(), database.pool())).collect();
+            let columns = (0..base.columns().len())
+                .map(|c| base.decode(c, &rows.rows, database.interner(), database.pool()))
+                .collect();
             let fields = base.columns().iter().map(|c| Field::new(c.name.clone(), c.data_type.arrow(), c.nullable));
             let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
             delta_batch(&schema, Flow { columns, weights: rows.weights, may_repeat: false }, database.pool())

@@ -4,7 +4,12 @@ use everview_kernel::error::KernelError as Refusal;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-pyo3::create_exception!(everview._kernel, KernelError, PyException, "A refusal of the kernel: (code, message, table, row, hint).");
+pyo3::create_exception!(
+    everview._kernel,
+    KernelError,
+    PyException,
+    "A refusal of the kernel: (code, message, table, row, hint)."
+);
 
 /// The exception for a refusal.
 pub fn raise(error: Refusal) -> PyErr {
@@ -18,5 +23,8 @@ pub fn bug(message: impl Into<String>) -> PyErr {
 
 /// A cursor met a later commit.
 pub fn stale() -> PyErr {
-    raise(Refusal::new("STALE_ITERATOR", "the session has committed a change since this iterator was opened").with_hint("open a new one"))
+    raise(
+        Refusal::new("STALE_ITERATOR", "the session has committed a change since this iterator was opened")
+            .with_hint("open a new one"),
+    )
 }

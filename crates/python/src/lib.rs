@@ -1,5 +1,8 @@
 //! The Python face of the kernel: conversion only, no algorithm.
 
+// Arguments from Python are handed over as owned values.
+#![allow(clippy::needless_pass_by_value)]
+
 mod database;
 mod errors;
 mod evaluate;

@@ -18,10 +18,7 @@ pub fn expr(json: Value) -> Expr {
 
 /// The message with which an expression is refused.
 pub fn refusal(json: Value) -> String {
-    serde_json::from_value::<Expr>(json.clone())
-        .err()
-        .unwrap_or_else(|| panic!("accepted: {json}"))
-        .to_string()
+    serde_json::from_value::<Expr>(json.clone()).err().unwrap_or_else(|| panic!("accepted: {json}")).to_string()
 }
 
 pub fn col(index: usize, data_type: &str) -> Value {
@@ -45,24 +42,15 @@ pub fn rows(count: usize) -> RecordBatch {
 /// A column of literals.
 pub fn column(data_type: &str, values: &Value) -> ArrayRef {
     let values = values.as_array().unwrap();
-    let parts: Vec<ArrayRef> = values
-        .iter()
-        .map(|value| {
-            expr(lit(value.clone(), data_type))
-                .evaluate(&rows(1))
-                .unwrap()
-        })
-        .collect();
+    let parts: Vec<ArrayRef> =
+        values.iter().map(|value| expr(lit(value.clone(), data_type)).evaluate(&rows(1)).unwrap()).collect();
     let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
     concat(&parts).unwrap()
 }
 
 /// A batch of columns of literals.
 pub fn batch(columns: &[(&str, Value)]) -> RecordBatch {
-    let arrays: Vec<ArrayRef> = columns
-        .iter()
-        .map(|(data_type, values)| column(data_type, values))
-        .collect();
+    let arrays: Vec<ArrayRef> = columns.iter().map(|(data_type, values)| column(data_type, values)).collect();
     let fields: Vec<Field> = arrays
         .iter()
         .enumerate()
@@ -78,20 +66,13 @@ pub fn try_show(json: Value, batch: &RecordBatch) -> Result<Vec<Option<String>>,
     assert_eq!(result.len(), batch.num_rows());
     assert_eq!(*result.data_type(), checked.data_type().arrow());
     let texts = expr(call("cast", "string", &[json])).evaluate(batch)?;
-    Ok(texts
-        .as_string::<i32>()
-        .iter()
-        .map(|text| text.map(str::to_owned))
-        .collect())
+    Ok(texts.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect())
 }
 
 /// Evaluates and shows every row as a text, `NULL` for NULL.
 pub fn show(json: Value, batch: &RecordBatch) -> Vec<String> {
     let texts = try_show(json.clone(), batch).unwrap_or_else(|error| panic!("{json}: {error}"));
-    texts
-        .into_iter()
-        .map(|text| text.unwrap_or_else(|| "NULL".to_owned()))
-        .collect()
+    texts.into_iter().map(|text| text.unwrap_or_else(|| "NULL".to_owned())).collect()
 }
 
 /// The value of an expression without columns.
@@ -101,8 +82,5 @@ pub fn value(json: Value) -> String {
 
 /// The condition that an expression without columns raises.
 pub fn condition(json: Value) -> &'static str {
-    try_show(json.clone(), &rows(1))
-        .err()
-        .unwrap_or_else(|| panic!("no error: {json}"))
-        .code
+    try_show(json.clone(), &rows(1)).err().unwrap_or_else(|| panic!("no error: {json}")).code
 }

@@ -118,7 +118,9 @@ pub fn brute(query: &Query, data: &[Bag]) -> BTreeMap<Vec<u64>, Vec<i128>> {
         }
     }
     if query.set {
-        sums.values_mut().for_each(|v| v[0] = 1);
+        for sum in sums.values_mut() {
+            sum[0] = 1;
+        }
     }
     sums
 }
@@ -138,7 +140,11 @@ pub fn rows_of(tree: &Tree, sink: &Sink) -> Vec<(Vec<u64>, Vec<i128>)> {
 pub fn enumerate(tree: &mut Tree, chunk: usize) -> Vec<(Vec<u64>, Vec<i128>)> {
     let (mut walk, mut sink) = tree.results();
     let mut rows = Vec::new();
-    while tree.next_results(&mut walk, &mut sink, chunk) {
+    loop {
+        assert!(!tree.next_results(&mut walk, &mut sink, chunk), "a value left its range");
+        if sink.is_empty() {
+            break;
+        }
         assert!(sink.len() <= chunk);
         rows.extend(rows_of(tree, &sink));
     }
@@ -185,14 +191,33 @@ pub fn queries() -> Vec<Query> {
         q("3-hop count", "bc", &["ab", "bc", "cd"], hop3()),
         q("3-hop half", "abc", &["ab", "bc", "cd"], hop3()),
         q("3-hop global", "", &["ab", "bc", "cd"], hop3()),
-        q("star", "abcd", &["ab", "ac", "ad"], vec![proj("a", vec![rel(0, "ab", vec![]), rel(1, "ac", vec![]), rel(2, "ad", vec![])], vec![])]),
-        q("star count", "a", &["ab", "ac", "ad"], vec![proj("a", vec![rel(0, "ab", vec![]), rel(1, "ac", vec![]), rel(2, "ad", vec![])], vec![])]),
-        q("star half", "ab", &["ab", "ac", "ad"], vec![proj("a", vec![rel(0, "ab", vec![]), rel(1, "ac", vec![]), rel(2, "ad", vec![])], vec![])]),
+        q(
+            "star",
+            "abcd",
+            &["ab", "ac", "ad"],
+            vec![proj("a", vec![rel(0, "ab", vec![]), rel(1, "ac", vec![]), rel(2, "ad", vec![])], vec![])],
+        ),
+        q(
+            "star count",
+            "a",
+            &["ab", "ac", "ad"],
+            vec![proj("a", vec![rel(0, "ab", vec![]), rel(1, "ac", vec![]), rel(2, "ad", vec![])], vec![])],
+        ),
+        q(
+            "star half",
+            "ab",
+            &["ab", "ac", "ad"],
+            vec![proj("a", vec![rel(0, "ab", vec![]), rel(1, "ac", vec![]), rel(2, "ad", vec![])], vec![])],
+        ),
         q(
             "projection with other children",
             "abcd",
             &["abz", "bc", "ad"],
-            vec![proj("ab", vec![rel(0, "abz", vec![])], vec![("b", vec![rel(1, "bc", vec![])]), ("a", vec![rel(2, "ad", vec![])])])],
+            vec![proj(
+                "ab",
+                vec![rel(0, "abz", vec![])],
+                vec![("b", vec![rel(1, "bc", vec![])]), ("a", vec![rel(2, "ad", vec![])])],
+            )],
         ),
         q(
             "4-hop of the paper",
@@ -200,7 +225,10 @@ pub fn queries() -> Vec<Query> {
             &["ab", "bc", "cd", "de"],
             vec![proj(
                 "c",
-                vec![rel(1, "bc", vec![("b", vec![rel(0, "ab", vec![])])]), rel(2, "cd", vec![("d", vec![rel(3, "de", vec![])])])],
+                vec![
+                    rel(1, "bc", vec![("b", vec![rel(0, "ab", vec![])])]),
+                    rel(2, "cd", vec![("d", vec![rel(3, "de", vec![])])]),
+                ],
                 vec![],
             )],
         ),
@@ -210,7 +238,11 @@ pub fn queries() -> Vec<Query> {
             "nested projections",
             "abcd",
             &["abc", "abd", "ae"],
-            vec![proj("a", vec![proj("ab", vec![rel(0, "abc", vec![]), rel(1, "abd", vec![])], vec![]), rel(2, "ae", vec![])], vec![])],
+            vec![proj(
+                "a",
+                vec![proj("ab", vec![rel(0, "abc", vec![]), rel(1, "abd", vec![])], vec![]), rel(2, "ae", vec![])],
+                vec![],
+            )],
         ),
         q("two hubs of one child each below a non-connex", "a", &["abc", "bd", "ce"], {
             let r = rel(0, "abc", vec![("b", vec![rel(1, "bd", vec![])]), ("c", vec![rel(2, "ce", vec![])])]);
@@ -240,7 +272,11 @@ pub fn queries() -> Vec<Query> {
 
 fn rebuild(query: &Query) -> Query {
     fn copy(n: &N) -> N {
-        N { atom: n.atom, columns: n.columns, hubs: n.hubs.iter().map(|(k, c)| (*k, c.iter().map(copy).collect())).collect() }
+        N {
+            atom: n.atom,
+            columns: n.columns,
+            hubs: n.hubs.iter().map(|(k, c)| (*k, c.iter().map(copy).collect())).collect(),
+        }
     }
     Query {
         name: query.name,
