@@ -1,21 +1,26 @@
-"""The native part of everview: tables and views as word slabs, the commit of batches, scalar expressions."""
+# The native part of everview: tables and views as word slabs, the commit of batches, scalar expressions.
 
 from typing import Any, Literal, final
 
 import pyarrow as pa
 
+__all__ = ["PLAN_VERSION", "Cursor", "Database", "KernelError", "evaluate"]
+
 PLAN_VERSION: int
 
-class KernelError(Exception):
-    """A refusal: ``args`` is (code, message, table, row, hint)."""
+class KernelError(Exception): ...  # A refusal: ``args`` is (code, message, table, row, hint).
 
 @final
 class Database:
-    """Tables, views and the commit of batches. Safe to share between threads; commits are serialised."""
+    # Tables, views and the commit of batches. Safe to share between threads; commits are serialised.
 
     def __new__(cls) -> Database: ...
     def create_table(
-        self, name: str, columns: list[tuple[str, str, bool]], key: list[int], retention: tuple[str, int, int] | None = None
+        self,
+        name: str,
+        columns: list[tuple[str, str, bool]],
+        key: list[int],
+        retention: tuple[str, int, int] | None = None,
     ) -> int: ...
     def drop_table(self, table: int) -> None: ...
     def create_view(self, plan: str) -> int: ...
@@ -30,13 +35,15 @@ class Database:
     def lookup(self, view: int, columns: list[int], values: pa.RecordBatch) -> Cursor: ...
     def count(self, view: int) -> int | None: ...
     def table_rows(self, table: int) -> pa.RecordBatch: ...
+    def window_time(self, table: int) -> int | None: ...
+    def set_window_time(self, table: int, latest: int | None) -> None: ...
     def table_size(self, table: int) -> tuple[int, int, int]: ...
     def texts_size(self) -> tuple[int, int]: ...
     def metrics(self, view: int) -> dict[str, Any]: ...
 
 @final
 class Cursor:
-    """The reading of a result; a later commit makes it stale."""
+    # The reading of a result; a later commit makes it stale.
 
     def read(self, limit: int) -> pa.RecordBatch | None: ...
 

@@ -1,41 +1,83 @@
 """The engine as the rest of the package sees it: the only module that imports the native kernel.
 
-It turns the kernel's refusals into everview's errors and nothing else.
+It turns the kernel's refusals into everview's errors, with a way out for each, and nothing else.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from everview._kernel import Cursor, Database, KernelError
-from everview.errors import ChangeError, EverviewError, InternalError, StaleIteratorError
+from everview.errors import (
+    AccessPatternError,
+    ChangeError,
+    EverviewError,
+    InternalError,
+    SchemaError,
+    StaleIteratorError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from types import TracebackType
 
 __all__ = ["Cursor", "Database", "refusals"]
 
 _BUGS = frozenset({"INTERNAL_ERROR", "INVALID_PLAN", "INVALID_EXPRESSION"})
+_CLASSES: dict[str, type[EverviewError]] = {
+    "STALE_ITERATOR": StaleIteratorError,
+    "NO_INDEX": AccessPatternError,
+    "TOO_MANY_COLUMNS": SchemaError,
+}
+_HINTS = {
+    "ARITHMETIC_OVERFLOW": "use a wider type: CAST the operands or the column to BIGINT, DECIMAL or DOUBLE",
+    "CAST_INVALID_INPUT": "correct the value, or keep such rows out with WHERE",
+    "CAST_OVERFLOW": "cast to a wider type, or keep such rows out with WHERE",
+    "DATETIME_OVERFLOW": "dates and timestamps end with the year 9999",
+    "DIVIDE_BY_ZERO": "guard the divisor, for example x / NULLIF(y, 0)",
+    "REMAINDER_BY_ZERO": "guard the divisor, for example x % NULLIF(y, 0)",
+    "EXCEED_LIMIT_LENGTH": "shorten the text, or declare the column wider",
+    "INVALID_CHANGE": "every change needs its type or multiplicity",
+    "INVALID_FORMAT": "correct the pattern",
+    "NULL_NOT_ALLOWED": "give a value, or declare the column without NOT NULL",
+    "NUMERIC_OUT_OF_SUPPORTED_RANGE": "decimals have at most 38 digits; cast to DOUBLE",
+    "NUMERIC_VALUE_OUT_OF_RANGE": "use a decimal of more digits, or DOUBLE",
+    "TOO_MANY_COLUMNS": "split the table in two that share a key",
+}
 
 
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Raise the kernel's refusals as everview's errors."""
-    try:
-        yield
-    except KernelError as error:
-        raise translate(error) from None
+class _Refusals:
+    """Raises the kernel's refusals as everview's errors."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            return
+        if isinstance(error, KernelError):
+            raise translate(error) from None
+        if kind is not None and kind.__name__ == "PanicException":
+            raise InternalError("INTERNAL_ERROR", f"the kernel failed: {error}", hint="please report this") from error
+
+
+_REFUSALS = _Refusals()
+
+
+def refusals() -> _Refusals:
+    """A context in which the kernel's refusals are raised as everview's errors."""
+    return _REFUSALS
 
 
 def translate(error: KernelError) -> EverviewError:
     """The everview error for a kernel refusal."""
     code, message, table, row, hint = error.args
     if code in _BUGS:
-        return InternalError(code, message)
-    if code == "STALE_ITERATOR":
-        return StaleIteratorError(code, message, hint=hint)
-    where = f"table `{table}`, " if table is not None else ""
-    where += f"row {row}: " if row is not None else ""
+        return InternalError(code, message, hint="this is a bug in everview: please report it")
+    where = [f"table `{table}`"] if table is not None else []
+    where += [f"row {row}"] if row is not None else []
+    text = f"{', '.join(where)}: {message}" if where else message
     parameters = {k: v for k, v in (("table", table), ("row", row)) if v is not None}
-    return ChangeError(code, where + message, hint=hint, **parameters)
+    return _CLASSES.get(code, ChangeError)(code, text, hint=hint or _HINTS.get(code), **parameters)

@@ -83,6 +83,12 @@ impl Database {
         self.tables[table].as_ref().expect("the session knows which tables there are")
     }
 
+    /// Sets the largest time that a table's window has seen, when it is restored.
+    pub fn set_latest_time(&mut self, table: usize, latest: Option<i64>) {
+        let target = self.tables[table].as_mut().expect("the session knows which tables there are");
+        target.set_latest_time(latest);
+    }
+
     /// A view.
     pub fn view(&self, view: usize) -> &View {
         self.views[view].as_ref().expect("the session knows which views there are")

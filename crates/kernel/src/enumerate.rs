@@ -9,6 +9,7 @@ use crate::annotation;
 use crate::rows::{LIVE, NONE};
 use crate::shape::EmittedWord;
 use crate::tree::Tree;
+use std::cell::Cell;
 
 /// Where the rows of a step come from, given the rows of earlier steps.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,8 @@ pub(crate) struct Program {
     outer: Vec<(usize, usize, usize)>,
     /// Emitted columns of the last step: column, word.
     inner: Vec<(usize, usize)>,
+    /// Rows passed over because of their marks since the last run ended.
+    passed: Cell<u64>,
 }
 
 /// Where an enumeration stands. Valid as long as the tree does not change.
@@ -156,16 +159,16 @@ impl Program {
                 outer.push((column, step, word));
             }
         }
-        Some(Self { steps, outer, inner })
+        Some(Self { steps, outer, inner, passed: Cell::new(0) })
     }
 
     /// Emits every result through `row`, weighted with the sink's start weight. Returns rows visited and whether a product overflowed.
     pub(crate) fn run_from(&self, tree: &Tree, row: u32, sink: &mut Sink, skip: u32) -> (u64, bool) {
         let mut walk = std::mem::take(&mut sink.walk);
         self.begin(tree, row, &mut walk, sink, skip);
-        let outcome = self.run(tree, &mut walk, sink, skip, usize::MAX);
+        let (steps, overflow) = self.run(tree, &mut walk, sink, skip, usize::MAX);
         sink.walk = walk;
-        outcome
+        (steps + self.passed.take(), overflow)
     }
 
     /// Places a walk before the first result through `row`.
@@ -295,6 +298,7 @@ impl Program {
             }
         };
         if skip != 0 && row != NONE && tree.nodes[self.steps[at].node].rows.has_any(row, skip) {
+            self.passed.set(self.passed.get() + 1);
             return self.next(tree, row, at, skip);
         }
         row
@@ -313,6 +317,7 @@ impl Program {
             if skip == 0 || row == NONE || !rows.has_any(row, skip) {
                 return row;
             }
+            self.passed.set(self.passed.get() + 1);
         }
     }
 }

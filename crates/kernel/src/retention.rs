@@ -34,6 +34,17 @@ pub struct Retention {
     latest: Option<i64>,
 }
 
+/// How the copies of a row change: the oldest leave, new ones come. A row that comes again as it expires does both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// The row.
+    pub row: u32,
+    /// Copies that leave, oldest first.
+    pub leave: i64,
+    /// Copies that come.
+    pub come: i64,
+}
+
 /// What a commit changed, so that it can be undone.
 #[derive(Debug, Default)]
 pub struct RetentionLog {
@@ -58,27 +69,32 @@ impl Retention {
         self.order.values().copied()
     }
 
-    /// The copies that a staged batch pushes out: (row, number). `time` gives a row's time.
-    pub fn expired(&self, staged: &Staged, time: impl Fn(u32) -> Option<i64>) -> Vec<(u32, i64)> {
-        let mut leaving: HashMap<u32, i64> = HashMap::new();
+    /// How a staged batch moves copies, including those it pushes out. `time` gives a row's time.
+    pub fn moves(&self, staged: &Staged, time: impl Fn(u32) -> Option<i64>) -> Vec<Move> {
+        let mut moves: Vec<Move> = Vec::with_capacity(staged.rows.len());
+        let mut position: HashMap<u32, usize> = HashMap::with_capacity(staged.rows.len());
         for (&row, &weight) in staged.rows.iter().zip(&staged.weights) {
-            if weight < 0 {
-                leaving.insert(row, -weight);
-            }
+            position.insert(row, moves.len());
+            moves.push(Move { row, leave: (-weight).max(0), come: weight.max(0) });
         }
-        let mut stays = |row: u32| match leaving.get_mut(&row) {
-            Some(left) if *left > 0 => {
-                *left -= 1;
-                false
+        let coming = moves.len();
+        let mut deleted: Vec<i64> = moves.iter().map(|m| m.leave).collect();
+        let mut push_out = |row: u32, moves: &mut Vec<Move>| {
+            let at = *position.entry(row).or_insert_with(|| {
+                moves.push(Move { row, leave: 0, come: 0 });
+                moves.len() - 1
+            });
+            // the oldest copies are those that explicit deletes take
+            match deleted.get_mut(at) {
+                Some(left) if *left > 0 => {
+                    *left -= 1;
+                    false
+                }
+                _ => {
+                    moves[at].leave += 1;
+                    true
+                }
             }
-            _ => true,
-        };
-        let coming = staged.rows.iter().zip(&staged.weights).filter(|&(_, &weight)| weight > 0);
-        let mut expired: HashMap<u32, i64> = HashMap::new();
-        let mut in_order = Vec::new();
-        let mut expire = |row: u32, count: i64| {
-            let sum = expired.entry(row).or_insert_with(|| (in_order.push(row), 0).1);
-            *sum += count;
         };
         match self.window {
             Window::Rows(kept) => {
@@ -88,42 +104,44 @@ impl Retention {
                     if excess <= 0 {
                         break;
                     }
-                    if stays(row) {
-                        expire(row, 1);
-                        excess -= 1;
-                    }
+                    excess -= i64::from(push_out(row, &mut moves));
                 }
-                for (&row, &weight) in coming {
-                    if excess > 0 {
-                        expire(row, excess.min(weight));
-                        excess -= weight;
-                    }
+                for arrived in &mut moves[..coming] {
+                    let late = excess.min(arrived.come).max(0);
+                    arrived.come -= late;
+                    excess -= late;
                 }
             }
             Window::Time { micros, .. } => {
-                let latest = coming.clone().filter_map(|(&row, _)| time(row)).chain(self.latest).max();
-                let Some(cutoff) = latest.map(|latest| latest.saturating_sub(micros)) else { return Vec::new() };
+                let times = moves.iter().filter(|m| m.come > 0).filter_map(|m| time(m.row));
+                let Some(latest) = times.chain(self.latest).max() else { return moves };
+                let cutoff = latest.saturating_sub(micros);
                 for (_, &row) in self.order.range(..(cutoff, 0)) {
-                    if stays(row) {
-                        expire(row, 1);
-                    }
+                    push_out(row, &mut moves);
                 }
-                for (&row, &weight) in coming {
-                    if time(row).is_some_and(|t| t < cutoff) {
-                        expire(row, weight);
-                    }
+                for arrived in moves[..coming].iter_mut().filter(|m| time(m.row).is_some_and(|t| t < cutoff)) {
+                    arrived.come = 0;
                 }
             }
         }
-        in_order.into_iter().map(|row| (row, expired[&row])).collect()
+        moves
+    }
+
+    /// The largest time seen.
+    pub fn latest(&self) -> Option<i64> {
+        self.latest
+    }
+
+    /// Sets the largest time seen, when a table is restored.
+    pub fn set_latest(&mut self, latest: Option<i64>) {
+        self.latest = self.latest.max(latest);
     }
 
     /// Notes a committed batch. `time` gives a row's time; rows without one never expire by time.
-    pub fn commit(&mut self, staged: &Staged, time: impl Fn(u32) -> Option<i64>) -> RetentionLog {
+    pub fn commit(&mut self, moves: &[Move], latest: Option<i64>, time: impl Fn(u32) -> Option<i64>) -> RetentionLog {
         let mut log = RetentionLog { latest_before: self.latest, ..RetentionLog::default() };
-        for (&row, &weight) in staged.rows.iter().zip(&staged.weights) {
-            let at = time(row);
-            for _ in weight..0 {
+        for &Move { row, leave, .. } in moves {
+            for _ in 0..leave {
                 let copies = self.of_row.get_mut(&row).expect("every copy is in the window");
                 let place = copies.pop_front().expect("every copy is in the window");
                 if copies.is_empty() {
@@ -132,18 +150,18 @@ impl Retention {
                 self.order.remove(&place);
                 log.removed.push((row, place));
             }
-            for _ in 0..weight {
-                let place =
-                    (at.unwrap_or(if matches!(self.window, Window::Rows(_)) { 0 } else { i64::MAX }), self.arrivals);
+        }
+        let without_time = if matches!(self.window, Window::Rows(_)) { 0 } else { i64::MAX };
+        for &Move { row, come, .. } in moves {
+            for _ in 0..come {
+                let place = (time(row).unwrap_or(without_time), self.arrivals);
                 self.arrivals += 1;
                 self.order.insert(place, row);
                 self.of_row.entry(row).or_default().push_back(place);
                 log.added.push((row, place));
             }
-            if weight > 0 {
-                self.latest = self.latest.max(at);
-            }
         }
+        self.set_latest(latest);
         log
     }
 

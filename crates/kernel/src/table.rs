@@ -11,7 +11,7 @@ use crate::error::KernelError;
 use crate::hash::fold;
 use crate::interner::Interner;
 use crate::pool::WordPool;
-use crate::retention::{Retention, RetentionLog, Window};
+use crate::retention::{Move, Retention, RetentionLog, Window};
 use crate::rows::{NONE, Rows};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
@@ -43,7 +43,7 @@ impl Staged {
             rows: positions.iter().map(|&i| self.rows[i]).collect(),
             weights: positions.iter().map(|&i| self.weights[i]).collect(),
             sources: positions.iter().map(|&i| self.sources[i]).collect(),
-            log: None,
+            ..Self::default()
         }
     }
 }
@@ -73,6 +73,8 @@ pub struct Staged {
     pub weights: Vec<i64>,
     /// The row of the user's batch each came from.
     pub sources: Vec<u32>,
+    moves: Vec<Move>,
+    latest: Option<i64>,
     log: Option<RetentionLog>,
 }
 
@@ -188,6 +190,18 @@ impl BaseTable {
         self.rows.is_empty()
     }
 
+    /// The largest time a window by time has seen.
+    pub fn latest_time(&self) -> Option<i64> {
+        self.retention.as_ref()?.latest()
+    }
+
+    /// Sets the largest time seen, when a table is restored.
+    pub fn set_latest_time(&mut self, latest: Option<i64>) {
+        if let Some(retention) = &mut self.retention {
+            retention.set_latest(latest);
+        }
+    }
+
     /// Bytes held, without texts.
     pub fn bytes(&self) -> usize {
         self.rows.bytes() + self.key.as_ref().map_or(0, |k| k.index.allocation_size())
@@ -202,7 +216,7 @@ impl BaseTable {
         let copies = |&row: &u32| if self.retention.is_some() { 1 } else { self.rows.weight(row) };
         let weights = rows.iter().map(copies).collect();
         let sources = (0..rows.len() as u32).collect();
-        Staged { rows, weights, sources, log: None }
+        Staged { rows, weights, sources, ..Staged::default() }
     }
 
     /// One column of some rows.
@@ -454,18 +468,16 @@ impl BaseTable {
     /// Adds the deletes of what the batch pushes out of the table's window.
     fn expire(&mut self, staged: &mut Staged) {
         let Some(retention) = &self.retention else { return };
-        let expired = retention.expired(staged, |row| self.time(row));
-        if expired.is_empty() {
-            return;
-        }
-        let position: std::collections::HashMap<u32, usize> =
-            staged.rows.iter().enumerate().map(|(i, &row)| (row, i)).collect();
-        for (row, count) in expired {
-            if let Some(&at) = position.get(&row) {
-                staged.weights[at] -= count;
+        staged.moves = retention.moves(staged, |row| self.time(row));
+        let coming = staged.rows.iter().zip(&staged.weights).filter(|&(_, &weight)| weight > 0);
+        staged.latest = coming.filter_map(|(&row, _)| self.time(row)).max();
+        for (at, step) in staged.moves.iter().enumerate() {
+            let weight = step.come - step.leave;
+            if let Some(planned) = staged.weights.get_mut(at) {
+                *planned = weight;
             } else {
-                staged.rows.push(row);
-                staged.weights.push(-count);
+                staged.rows.push(step.row);
+                staged.weights.push(weight);
                 staged.sources.push(0);
             }
         }
@@ -474,7 +486,11 @@ impl BaseTable {
 
     /// The time of a row in microseconds, for windows by time.
     fn time(&self, row: u32) -> Option<i64> {
-        let Window::Time { column, .. } = self.retention.as_ref()?.window() else { return None };
+        self.time_in(self.retention.as_ref()?.window(), row)
+    }
+
+    fn time_in(&self, window: Window, row: u32) -> Option<i64> {
+        let Window::Time { column, .. } = window else { return None };
         let BaseColumn { data_type, offset, nullable, .. } = self.columns[column];
         if nullable && self.mask.is_some_and(|mask| self.rows.value(row, mask) >> column & 1 == 1) {
             return None;
@@ -574,9 +590,9 @@ impl BaseTable {
     /// Commits a staged batch; `finish` must follow.
     pub fn commit(&mut self, staged: &mut Staged, interner: &mut Interner) {
         if let Some(mut retention) = self.retention.take() {
-            let column = retention.window();
-            self.retention = Some(Retention::new(column)); // `time` asks for the window
-            staged.log = Some(retention.commit(staged, |row| self.time(row)));
+            let times: Vec<Option<i64>> = staged.moves.iter().map(|m| self.time_in(retention.window(), m.row)).collect();
+            let at: std::collections::HashMap<u32, Option<i64>> = staged.moves.iter().map(|m| m.row).zip(times).collect();
+            staged.log = Some(retention.commit(&staged.moves, staged.latest, |row| at[&row]));
             self.retention = Some(retention);
         }
         self.add_weights(staged, 1, interner);

@@ -20,6 +20,7 @@ use everview_kernel::view;
 use everview_kernel::{database as kernel, pool::WordPool};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Tables, views and the commit of batches.
@@ -35,6 +36,18 @@ pub struct Cursor {
     view: usize,
     epoch: u64,
     state: Mutex<view::Cursor>,
+}
+
+/// Runs the kernel with the interpreter detached. A panic is a bug: it is raised as an internal error, after which the session answers
+/// nothing more from this database.
+fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, KernelError> + Send) -> PyResult<T> {
+    let outcome = py.detach(|| std::panic::catch_unwind(AssertUnwindSafe(work)));
+    outcome.unwrap_or_else(|panic| Err(KernelError::new("INTERNAL_ERROR", panic_text(panic.as_ref())))).map_err(raise)
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("the kernel failed: {}", text.unwrap_or("no reason given"))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -66,7 +79,7 @@ impl Database {
             "rows" => Window::Rows(amount as u64),
             _ => Window::Time { micros: amount, column },
         });
-        py.detach(|| lock(&self.inner).create_table(name, &columns, &key, window)).map_err(raise)
+        run(py, || lock(&self.inner).create_table(name, &columns, &key, window))
     }
 
     /// Drops a table that no view reads.
@@ -76,11 +89,10 @@ impl Database {
 
     /// Adds a view from its maintenance plan, built from the tables' rows; returns its position.
     fn create_view(&self, py: Python<'_>, plan: &str) -> PyResult<usize> {
-        py.detach(|| {
+        run(py, || {
             let plan: Plan = serde_json::from_str(plan).map_err(|e| KernelError::new("INVALID_PLAN", e.to_string()))?;
             lock(&self.inner).create_view(plan)
         })
-        .map_err(raise)
     }
 
     /// Drops a view.
@@ -99,7 +111,7 @@ impl Database {
         ignore_missing: bool,
     ) -> PyResult<Vec<(usize, PyArrowType<RecordBatch>)>> {
         let changes = changes.into_iter().map(|(table, kind, batch)| (table, kind, batch.0)).collect::<Vec<_>>();
-        let flows = py.detach(|| -> Result<Vec<(usize, RecordBatch)>, KernelError> {
+        let flows: Vec<(usize, RecordBatch)> = run(py, || {
             let mut database = lock(&self.inner);
             let mut parsed = Vec::with_capacity(changes.len());
             for (table, kind, batch) in changes {
@@ -114,8 +126,8 @@ impl Database {
                 .into_iter()
                 .map(|(view, flow)| Ok((view, delta_batch(database.view(view).schema(), flow, &pool)?)))
                 .collect()
-        });
-        Ok(flows.map_err(raise)?.into_iter().map(|(view, batch)| (view, PyArrowType(batch))).collect())
+        })?;
+        Ok(flows.into_iter().map(|(view, batch)| (view, PyArrowType(batch))).collect())
     }
 
     /// Starts the reading of a view's full result.
@@ -135,28 +147,26 @@ impl Database {
         columns: Vec<usize>,
         values: PyArrowType<RecordBatch>,
     ) -> PyResult<Cursor> {
-        let (state, epoch) = py
-            .detach(|| {
-                let mut database = lock(&self.inner);
-                let epoch = database.epoch();
-                database.lookup(view, &columns, values.0.columns()).map(|cursor| (cursor, epoch))
-            })
-            .map_err(raise)?;
+        let (state, epoch) = run(py, || {
+            let mut database = lock(&self.inner);
+            let epoch = database.epoch();
+            database.lookup(view, &columns, values.0.columns()).map(|cursor| (cursor, epoch))
+        })?;
         Ok(Cursor { database: self.inner.clone(), view, epoch, state: Mutex::new(state) })
     }
 
     /// The number of rows of a view's result; `None` if only reading it can tell.
     fn count(&self, py: Python<'_>, view: usize) -> PyResult<Option<i128>> {
-        match py.detach(|| lock(&self.inner).view(view).count()) {
+        run(py, || match lock(&self.inner).view(view).count() {
             None => Ok(None),
             Some(Some(count)) => Ok(Some(count)),
-            Some(None) => Err(raise(KernelError::new("ARITHMETIC_OVERFLOW", "the number of rows leaves 128 bits"))),
-        }
+            Some(None) => Err(KernelError::new("ARITHMETIC_OVERFLOW", "the number of rows leaves 128 bits")),
+        })
     }
 
     /// All rows of a table: its columns and `_multiplicity`.
     fn table_rows(&self, py: Python<'_>, table: usize) -> PyResult<PyArrowType<RecordBatch>> {
-        let batch = py.detach(|| {
+        let batch = run(py, || {
             let database = lock(&self.inner);
             let base = database.table(table);
             let rows = base.everything();
@@ -167,7 +177,17 @@ impl Database {
             let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
             delta_batch(&schema, Flow { columns, weights: rows.weights, may_repeat: false }, database.pool())
         });
-        Ok(PyArrowType(batch.map_err(raise)?))
+        Ok(PyArrowType(batch?))
+    }
+
+    /// The largest time (microseconds since 1970) that a table's window has seen.
+    fn window_time(&self, py: Python<'_>, table: usize) -> Option<i64> {
+        py.detach(|| lock(&self.inner).table(table).latest_time())
+    }
+
+    /// Sets the largest time that a table's window has seen.
+    fn set_window_time(&self, py: Python<'_>, table: usize, latest: Option<i64>) {
+        py.detach(|| lock(&self.inner).set_latest_time(table, latest));
     }
 
     /// Rows (with duplicates), distinct rows and bytes of a table.
@@ -213,18 +233,16 @@ impl Database {
 impl Cursor {
     /// The next rows with `_multiplicity`, at most `limit`; `None` at the end.
     fn read(&self, py: Python<'_>, limit: usize) -> PyResult<Option<PyArrowType<RecordBatch>>> {
-        let outcome = py.detach(|| {
+        let batch = run(py, || {
             let mut database = lock(&self.database);
             if database.epoch() != self.epoch {
-                return None;
+                return Err(stale());
             }
             let mut state = lock(&self.state);
             let pool = database.pool().clone();
-            Some(database.read(self.view, &mut state, limit).and_then(|flow| {
-                flow.map(|flow| delta_batch(database.view(self.view).schema(), flow, &pool)).transpose()
-            }))
-        });
-        let batch = outcome.ok_or_else(stale)?.map_err(raise)?;
+            let flow = database.read(self.view, &mut state, limit)?;
+            flow.map(|flow| delta_batch(database.view(self.view).schema(), flow, &pool)).transpose()
+        })?;
         Ok(batch.map(PyArrowType))
     }
 }

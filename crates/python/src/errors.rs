@@ -22,9 +22,7 @@ pub fn bug(message: impl Into<String>) -> PyErr {
 }
 
 /// A cursor met a later commit.
-pub fn stale() -> PyErr {
-    raise(
-        Refusal::new("STALE_ITERATOR", "the session has committed a change since this iterator was opened")
-            .with_hint("open a new one"),
-    )
+pub fn stale() -> Refusal {
+    let message = "the session has committed a change since this iterator was opened";
+    Refusal::new("STALE_ITERATOR", message).with_hint("open a new one")
 }

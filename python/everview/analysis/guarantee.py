@@ -92,8 +92,11 @@ class Guarantee:
         )
 
 
-def guarantee_of(classification: Classification, shape: TreeShape) -> Guarantee:
-    """The bounds that hold for a query on a tree of this shape."""
+def guarantee_of(classification: Classification, shape: TreeShape, *, always_deltas: bool = False) -> Guarantee:
+    """The bounds that hold for a query on a tree of this shape.
+
+    ``always_deltas``: an operator above keeps state and reads the core's delta, whether deltas are wanted or not.
+    """
     full_delay, delta_delay = _delays(classification)
     insert_only = Bound("O(1) amortised", "CROWN Lemma 6.10, Theorem 6.11")
     return Guarantee(
@@ -105,7 +108,7 @@ def guarantee_of(classification: Classification, shape: TreeShape) -> Guarantee:
         space=Bound(
             "O(|D|)", "CROWN Lemma 4.1", "linear in the current data; operators above the core state what they keep"
         ),
-        value_edges=tuple((edge, _value_bound(edge)) for edge in shape.value_edges),
+        value_edges=tuple((edge, _value_bound(edge, always_deltas=always_deltas)) for edge in shape.value_edges),
     )
 
 
@@ -157,11 +160,16 @@ def _delays(classification: Classification) -> tuple[Bound, Bound]:
         )
     return (
         Bound("O(1)", "CROWN Lemma 5.4"),
-        Bound("O(1)", "CROWN Lemma 5.9", "after live marking, which is O(|delta|) and precedes an insert's first row"),
+        Bound(
+            "O(1)",
+            "CROWN Lemma 5.9",
+            "for changes of one row, after live marking, which is O(|delta|) and precedes an insert's first row; in a"
+            " larger batch, results that combine a row it inserts with one it deletes are passed over",
+        ),
     )
 
 
-def _value_bound(edge: ValueEdge) -> Bound:
+def _value_bound(edge: ValueEdge, *, always_deltas: bool) -> Bound:
     if edge.cost is ValueCost.ROOT:
         return Bound("O(1)", OWN, "the root keeps one total; with deltas each changed result is written")
     if edge.cost is ValueCost.GUARD:
@@ -169,6 +177,12 @@ def _value_bound(edge: ValueEdge) -> Bound:
     if edge.cost is ValueCost.UNIT:
         return Bound(
             "as a support edge", "CROWN Theorem 6.6", "keys force the value 0 or 1: it changes only with existence"
+        )
+    if edge.cost is ValueCost.CONNEX and always_deltas:
+        return Bound(
+            "O(live rows of the parent with the key)",
+            OWN,
+            "also without deltas: an operator above keeps state and reads the core's delta",
         )
     if edge.cost is ValueCost.CONNEX:
         return Bound(

@@ -15,7 +15,9 @@ def expand(batch: pa.RecordBatch, schema: pa.Schema, rows: int) -> Iterator[pa.R
     """The rows of a batch, each as often as its last column says, in batches of at most ``rows`` rows."""
     counts = batch.column(batch.num_columns - 1)
     columns = batch.columns[:-1]
-    if pc.min_max(counts).equals(pa.scalar({"min": 1, "max": 1}, type=pa.struct([("min", pa.int64()), ("max", pa.int64())]))):
+    if pc.min_max(counts).equals(
+        pa.scalar({"min": 1, "max": 1}, type=pa.struct([("min", pa.int64()), ("max", pa.int64())]))
+    ):
         yield _batch(columns, schema, batch.num_rows)
         return
     pending: list[int] = []

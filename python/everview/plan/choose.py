@@ -58,10 +58,12 @@ def choose_tree(
     update_rates: Mapping[str, int] | None = None,
     *,
     grouped: bool = False,
+    always_deltas: bool = False,
 ) -> Choice:
     """The best tree.
 
-    ``update_rates``: expected changes per table, in any unit; 1 for tables not named. ``grouped``: see ``tree_of``.
+    ``update_rates``: expected changes per table, in any unit; 1 for tables not named. ``grouped``: see ``tree_of``;
+    ``always_deltas``: see ``guarantee_of``.
     """
     rates = {table.lower(): rate for table, rate in (update_rates or {}).items()}
     candidates = build_candidates(query, classification)
@@ -78,7 +80,7 @@ def choose_tree(
     tree = tree_of(tuple(forest), query, head, grouped=grouped)
     return Choice(
         tree=tree,
-        guarantee=guarantee_of(classification, tree.shape),
+        guarantee=guarantee_of(classification, tree.shape, always_deltas=always_deltas),
         classification=classification,
         rank=rank_of(tree, query, rates),
         considered=prod(len(part) for part in candidates.parts),

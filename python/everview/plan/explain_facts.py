@@ -15,7 +15,7 @@ from typing import Any
 from everview.plan.expression_text import expression_text
 from everview.plan.join_tree import EdgeKind, JoinTree, lookups
 from everview.plan.lower import PlannedCore, PlannedView
-from everview.plan.view_lookup import view_lookups
+from everview.plan.view_lookup import holds_groups, view_lookups
 from everview.query.conjunctive import ConjunctiveQuery
 from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, Map, Stage
 
@@ -25,7 +25,13 @@ SOURCES = {
     "value edges (everview)": "bounds of everview's own for edges that pass sums; see ARCHITECTURE.md",
 }
 
-STATE = {"aggregate": "one entry per group", "distinct": "one count per distinct row", "map": "", "filter": ""}
+HELD = "one entry per group; work above it follows its delta, whether deltas are wanted or not"
+STATE = {
+    "aggregate": "nothing: totals are read from the tree",
+    "distinct": "one count per distinct row; work above it follows its delta, whether deltas are wanted or not",
+    "map": "",
+    "filter": "",
+}
 """What a finishing operator keeps."""
 
 Facts = dict[str, Any]
@@ -156,7 +162,7 @@ def _operator_facts(stage: Stage, index: int, planned: PlannedView) -> Facts:
         "position": planned.positions[index],
         "input": planned.positions[stage.input],
         "text": operator_text(stage),
-        "state": STATE[name],
+        "state": HELD if isinstance(stage, GroupAggregate) and holds_groups(planned, stage) else STATE[name],
     }
 
 

@@ -95,7 +95,8 @@ def plan_view(
         if isinstance(stage, Core):
             classification = classify(stage.query)
             grouped = any(isinstance(s, GroupAggregate) and s.input == i for s in view.stages)
-            choice = choose_tree(stage.query, classification, update_rates, grouped=grouped)
+            always = _reads_deltas_always(view, i, classification)
+            choice = choose_tree(stage.query, classification, update_rates, grouped=grouped, always_deltas=always)
             cores.append(PlannedCore(i, len(stages), stage.query, classification, choice))
             outputs.append(_lower_core(view, i, choice, tables, stages))
         else:
@@ -105,6 +106,20 @@ def plan_view(
     output = tuple(ColumnPlan(c.name, str(c.type), c.nullable) for c in view.columns)
     plan = MaintenancePlan(PLAN_VERSION, view.name, tuple(stages), output)
     return PlannedView(view, plan, tuple(cores), tuple(position for position, _ in outputs))
+
+
+def _reads_deltas_always(view: LogicalView, core: int, classification: Classification) -> bool:
+    """Whether an operator above a core keeps state, so that the engine enumerates the core's deltas for it in any case."""
+    stage = view.stages[core]
+    assert isinstance(stage, Core)
+    distinct = stage.query.distinct and classification.is_extended or any(isinstance(s, Distinct) for s in view.stages)
+    groups = [s for s in view.stages if isinstance(s, GroupAggregate)]
+    return distinct or any(s.input != core or keeps_groups(s, classification.maintained_head) for s in groups)
+
+
+def keeps_groups(groups: GroupAggregate, head: tuple[str, ...]) -> bool:
+    """Whether sums by group are kept beside a core with this head, because its results are not the groups."""
+    return {k.name for k in groups.keys} != set(head) or any(a.argument is not None for a in groups.aggregates)
 
 
 def _index(columns: tuple[OutputColumn, ...]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from everview.plan.join_tree import lookups
-from everview.plan.lower import PlannedView
+from everview.plan.lower import PlannedView, keeps_groups
 from everview.plan.maintenance import DistinctPlan
 from everview.query.expression import ColumnRef
 from everview.query.logical_view import Core, GroupAggregate, Map
@@ -42,8 +42,7 @@ def view_lookups(planned: PlannedView) -> tuple[Lookup, ...]:
 
 def holds_groups(planned: PlannedView, groups: GroupAggregate) -> bool:
     """Whether the engine keeps the groups' sums beside the tree, because the tree's results are not the groups."""
-    tree = planned.cores[0].choice.tree
-    return {k.name for k in groups.keys} != set(tree.head) or any(a.argument is not None for a in groups.aggregates)
+    return groups.input != planned.cores[0].stage or keeps_groups(groups, planned.cores[0].choice.tree.head)
 
 
 def _output_columns(planned: PlannedView) -> dict[str, str]:

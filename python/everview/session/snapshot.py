@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.errors import SnapshotError
+from everview.interop.batch import MULTIPLICITY
 from everview.schema.datatype import parse_type
 from everview.schema.table import Column, ForeignKey, Retention, Table
+from everview.session.commit import commit
+from everview.session.definitions import create_table, create_view
+from everview.session.state import SessionState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from os import PathLike
 
     from everview.session.session import Session
@@ -33,56 +38,109 @@ FORMAT_VERSION = 1
 _PREFIX = len(_MAGIC) + 4 + 8
 
 
-def save(session: Session, path: str | PathLike[str]) -> None:
-    """Write a snapshot of the session to ``path``."""
-    rows = [_ipc(session.table_rows(name)) for name in session.tables]
+def save(state: SessionState, path: str | PathLike[str]) -> None:
+    """Write a snapshot to ``path``. The caller holds the session's lock."""
+    bases = list(state.tables.values())
+    rows = [_ipc(state.kernel.table_rows(base.handle)) for base in bases]
+    views = [{"name": v.name, "sql": v.planned.view.sql, "rates": v.rates} for v in state.views.values()]
     header = {
-        "version": session.version,
-        "tables": [_table_to_json(table) for table in session.tables.values()],
+        "version": state.version,
+        "tables": [_table_to_json(base.table) for base in bases],
+        "updates": [base.updates for base in bases],
+        "window_times": [state.kernel.window_time(base.handle) for base in bases],
         "rows": [len(blob) for blob in rows],
-        "views": [{"name": view.name, "sql": view.sql} for view in session.views.values()],
+        "views": views,
     }
     text = json.dumps(header).encode()
     prefix = _MAGIC + FORMAT_VERSION.to_bytes(4, "little") + len(text).to_bytes(8, "little")
-    target = Path(path)
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    _write_atomically(Path(path), (prefix, text, *rows))
+
+
+def _write_atomically(target: Path, parts: Iterable[bytes]) -> None:
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("xb") as file:
             digest = hashlib.sha256()
-            for part in (prefix, text, *rows):
+            for part in parts:
                 file.write(part)
                 digest.update(part)
             file.write(digest.digest())
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(target)
+        temporary.replace(target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+    _sync_directory(target.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the move last; where directories cannot be synced (Windows), it lasts once the system writes it."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def restore(path: str | PathLike[str]) -> Session:
     """A new session with the tables, rows and views of a snapshot."""
     from everview.session.session import Session
 
-    content = Path(path).read_bytes()
-    header, blobs = _parse(content, str(path))
-    session = Session()
+    header, blobs = _parse(Path(path).read_bytes(), str(path))
+    state = SessionState()
+    try:
+        _load(state, header, blobs)
+    except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+        state.close()
+        raise _damaged(str(path), f"its content is not a session: {error}") from error
+    return Session(state)
+
+
+def _load(state: SessionState, header: dict[str, Any], blobs: list[bytes]) -> None:
     for definition, blob in zip(header["tables"], blobs, strict=True):
         table = _table_from_json(definition)
-        session._create_table(table, if_not_exists=False)
+        create_table(state, table)
         rows = pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
-        if rows.num_rows:
-            session.apply({table.name: rows}, deltas=False)
+        for part in in_order_of_arrival(rows) if table.retention is not None else (rows,):
+            commit(state, [(table.name, "changes", part)], deltas=False)
+        state.table(table.name).updates = 0  # the trees are chosen by the rates of their time, as they were
+    for definition, latest in zip(header["tables"], header["window_times"], strict=True):
+        state.kernel.set_window_time(state.table(definition["name"]).handle, latest)
     for view in header["views"]:
-        session.create_view(view["name"], view["sql"])
-    session._version = header["version"]
-    return session
+        create_view(state, view["name"], view["sql"], view["rates"])
+    for base, updates in zip(state.tables.values(), header["updates"], strict=True):
+        base.updates = updates
+    state.version = header["version"]
+
+
+def in_order_of_arrival(rows: pa.Table) -> Iterator[pa.Table]:
+    """The copies of a window's rows in parts without repetition: a batch is a set, so that copies in one would arrive together."""
+    names = [name for name in rows.column_names if name != MULTIPLICITY]
+    if rows.group_by(names).aggregate([]).num_rows == rows.num_rows:
+        yield rows
+        return
+    start = 0
+    seen: set[tuple[Any, ...]] = set()
+    for i, row in enumerate(zip(*(rows.column(name).to_pylist() for name in names), strict=True)):
+        if row in seen:
+            yield rows.slice(start, i - start)
+            start = i
+            seen.clear()
+        seen.add(row)
+    yield rows.slice(start)
 
 
 def _parse(content: bytes, path: str) -> tuple[dict[str, Any], list[bytes]]:
-    if not content.startswith(_MAGIC) or len(content) < _PREFIX + 32:
-        raise SnapshotError("NOT_A_SNAPSHOT", f"`{path}` is not an everview snapshot")
+    if not content.startswith(_MAGIC):
+        raise SnapshotError(
+            "NOT_A_SNAPSHOT", f"`{path}` is not an everview snapshot", hint="snapshots are written by Session.save()"
+        )
+    if len(content) < _PREFIX + 32:
+        raise _damaged(path, "it ends too early")
     version = int.from_bytes(content[8:12], "little")
     if version != FORMAT_VERSION:
         raise SnapshotError(
@@ -91,21 +149,29 @@ def _parse(content: bytes, path: str) -> tuple[dict[str, Any], list[bytes]]:
             hint="restore it with the everview that wrote it",
         )
     if hashlib.sha256(content[:-32]).digest() != content[-32:]:
-        raise SnapshotError("SNAPSHOT_DAMAGED", f"`{path}` is damaged: its checksum does not match", hint="use an earlier snapshot")
+        raise _damaged(path, "its checksum does not match")
     start = _PREFIX + int.from_bytes(content[12:20], "little")
-    header = json.loads(content[_PREFIX:start])
+    try:
+        header = json.loads(content[_PREFIX:start])
+        lengths = [int(length) for length in header["rows"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(path, f"its header cannot be read: {error}") from None
     blobs = []
-    for length in header["rows"]:
+    for length in lengths:
         blobs.append(content[start : start + length])
         start += length
     return header, blobs
 
 
-def _ipc(table: pa.Table) -> bytes:
+def _damaged(path: str, why: str) -> SnapshotError:
+    return SnapshotError("SNAPSHOT_DAMAGED", f"`{path}` is damaged: {why}", hint="use an earlier snapshot")
+
+
+def _ipc(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
 
 
 def _table_to_json(table: Table) -> dict[str, Any]:
@@ -116,6 +182,8 @@ def _table_to_json(table: Table) -> dict[str, Any]:
 
 def _table_from_json(definition: dict[str, Any]) -> Table:
     columns = tuple(Column(c["name"], parse_type(c["type"]), c["nullable"]) for c in definition["columns"])
-    foreign = tuple(ForeignKey(tuple(f["columns"]), f["table"], tuple(f["referenced"])) for f in definition["foreign_keys"])
+    foreign = tuple(
+        ForeignKey(tuple(f["columns"]), f["table"], tuple(f["referenced"])) for f in definition["foreign_keys"]
+    )
     retention = Retention(**definition["retention"]) if definition["retention"] else None
     return Table(definition["name"], columns, tuple(definition["primary_key"]), foreign, retention)

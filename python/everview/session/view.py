@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from everview.analysis.classification import QueryClass
 from everview.engine import refusals
-from everview.errors import AccessPatternError, SessionError
+from everview.errors import AccessPatternError, SessionError, StaleIteratorError
 from everview.interop.batch import MULTIPLICITY
 from everview.interop.expand import expand
-from everview.plan.explain import explain
-from everview.plan.view_lookup import view_lookups
-from everview.schema.arrow import arrow_type
+from everview.plan.explain import Format, explain
+from everview.session import definitions
 from everview.session.display import to_html
+from everview.session.lookup import lookup_arguments
 from everview.session.metrics import ViewMetrics, read_metrics
+from everview.session.state import Listener, MaintainedView, SessionState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from everview.analysis.classification import Classification
-    from everview.engine import Cursor
+    from everview.engine import Cursor, Database
     from everview.plan.lower import PlannedView
-    from everview.session.session import Session
 
 _CHUNK = 65536
 
@@ -32,56 +33,60 @@ _CHUNK = 65536
 class Subscription:
     """A callback that gets every delta of a view. Ends with ``cancel`` or with the view."""
 
-    def __init__(self, view: View, callback: Callable[[pa.Table], object]) -> None:
-        self.view = view
-        self.callback = callback
+    def __init__(self, state: SessionState, view: MaintainedView, listener: Listener) -> None:
+        self._state = state
+        self._view = view
+        self._listener = listener
 
     def cancel(self) -> None:
         """Stop calling the callback; safe to call twice."""
-        self.view._forget(self)
+        self._listener.cancelled = True
+        with self._state.handles:
+            self._view.listeners = tuple(one for one in self._view.listeners if one is not self._listener)
 
 
 class View:
     """The live result of a query. Safe to share between threads; every read sees the state after some commit.
 
-    The result is kept factorised, not listed: reading it enumerates it with constant delay. There is no ``len`` and no truth value;
-    ask ``count()``.
+    The result is kept factorised, not listed: reading it enumerates it with constant delay. There is no ``len`` and no
+    truth value; ask ``count()``.
     """
 
-    def __init__(self, session: Session, planned: PlannedView, handle: int) -> None:
-        self._session = session
-        self._planned = planned
-        self._handle = handle
-        self._dropped = False
-        self._subscriptions: tuple[Subscription, ...] = ()
-        columns = planned.view.columns
-        self.schema: pa.Schema = pa.schema([pa.field(c.name, arrow_type(c.type), c.nullable) for c in columns])
-        self._empty_delta = self.schema.append(pa.field(MULTIPLICITY, pa.int64(), nullable=False)).empty_table()
+    def __init__(self, state: SessionState, view: MaintainedView) -> None:
+        self._state = state
+        self._view = view
 
     @property
     def name(self) -> str:
-        return self._planned.view.name
+        return self._view.name
 
     @property
     def sql(self) -> str:
-        return self._planned.view.sql
+        return self._view.planned.view.sql
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return self._view.schema
 
     @property
     def plan(self) -> PlannedView:
         """The view's plan and how it came about."""
-        return self._planned
+        return self._view.planned
 
     @property
     def classification(self) -> Classification:
         """The classes of the view's query, each with a witness where it is not in it."""
-        return self._planned.cores[0].classification
+        return self._view.planned.cores[0].classification
+
+    # ---- results -------------------------------------------------------------------------------------------------
 
     def to_arrow(self, *, multiplicity: bool = False) -> pa.Table:
         """The full result; duplicates repeated as in SQL, or each row once with ``_multiplicity``."""
+        batches = self._whole(self._open)
         if multiplicity:
-            schema = self.schema.append(pa.field(MULTIPLICITY, pa.int64(), nullable=False))
-            return _net(pa.Table.from_batches(list(self._read(self._open(), _CHUNK)), schema=schema))
-        return pa.Table.from_batches(list(self.batches()), schema=self.schema)
+            return _net(pa.Table.from_batches(batches, schema=self._view.no_change.schema))
+        return self._repeated(batches)
 
     def to_pandas(self) -> Any:
         """The full result as a pandas DataFrame."""
@@ -94,18 +99,22 @@ class View:
         return pl.from_arrow(self.to_arrow())
 
     def batches(self, rows: int = _CHUNK) -> Iterator[pa.RecordBatch]:
-        """The full result in record batches of at most ``rows`` rows, enumerated as they are asked for."""
-        return self._expanded(self._open(), rows)
+        """The full result in record batches of at most ``rows`` rows, enumerated as they are asked for.
+
+        A later commit ends it with ``StaleIteratorError``.
+        """
+        if rows < 1:
+            message = f"batches of {rows} rows were asked for"
+            raise AccessPatternError("INVALID_ARGUMENT", message, hint="a batch holds at least one row")
+        return self._expanded(self._state.version, self._open(), rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
         return reader.__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[Any]:
-        """The rows of the result as named tuples."""
-        row = namedtuple("Row", self.schema.names, rename=True)  # type: ignore[misc]  # noqa: PYI024
-        for batch in self.batches():
-            yield from map(row._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        """The rows of the result as named tuples; a later commit ends it with ``StaleIteratorError``."""
+        return self._tuples(self._state.version, self._open())
 
     def __len__(self) -> int:
         raise TypeError("a view has no len(): use count()")
@@ -115,90 +124,58 @@ class View:
 
     def count(self) -> int:
         """The number of rows of the result, duplicates included. Costs at most one pass over the state."""
-        self._require()
-        with refusals():
-            count = self._session._kernel.count(self._handle)
+        with self._using() as kernel:
+            count = kernel.count(self._view.handle)
         if count is None:  # a condition above the groups: they are counted one by one
-            return sum(batch.num_rows for batch in self.batches())
+            return sum(sum(batch.column(MULTIPLICITY).to_pylist()) for batch in self._whole(self._open))
         return count
 
     def lookup(self, **values: Any) -> pa.Table:
-        """The rows of the result with these values, found through the tree's indexes with constant delay."""
+        """The rows of the result with these values, found through the tree's indexes with constant delay.
+
+        The sets of columns to look up by are those that ``explain`` lists; others are refused.
+        """
         self._require()
-        lookups = view_lookups(self._planned)
-        names = {name.lower() for name in self.schema.names}
-        wanted = {name.lower(): value for name, value in values.items()}
-        chosen = next((lk for lk in lookups if {c.lower() for c in lk.columns} == set(wanted)), None)
-        if chosen is None or not wanted:
-            unknown = [name for name in values if name.lower() not in names]
-            reason = f"there is no column `{unknown[0]}`" if unknown else f"no index on ({', '.join(values)})"
-            choices = "; ".join("(" + ", ".join(lk.columns) + ")" for lk in lookups if lk.columns)
-            hint = f"look up by one of: {choices}" if choices else "this view has no index; filter to_arrow() instead"
-            raise AccessPatternError("NO_INDEX", f"view `{self.name}`: {reason if values else 'lookup() needs columns'}", hint=hint)
-        core = self._planned.plan.stages[0]
-        variables = [v.name for v in core.variables]  # type: ignore[union-attr]
-        head = [variables[v] for v in core.head]  # type: ignore[union-attr]
-        arrays, fields = [], []
-        for column, variable in zip(chosen.columns, chosen.variables, strict=True):
-            kind = arrow_type(self._planned.cores[0].query.variables[variable].type)
-            try:
-                arrays.append(pa.array([wanted[column.lower()]], type=kind))
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-                raise AccessPatternError("WRONG_TYPE", f"view `{self.name}`: column `{column}` is {kind}: {error}") from None
-            fields.append(pa.field(column, kind))
-        batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-        with refusals():
-            cursor = self._session._kernel.lookup(self._handle, [head.index(v) for v in chosen.variables], batch)
-        return pa.Table.from_batches(list(self._expanded(cursor, _CHUNK)), schema=self.schema)
+        columns, row = lookup_arguments(self._view.planned, self.schema.names, values)
+
+        def find() -> Cursor:
+            with self._using() as kernel:
+                return kernel.lookup(self._view.handle, columns, row)
+
+        return self._repeated(self._whole(find))
+
+    # ---- around --------------------------------------------------------------------------------------------------
 
     def subscribe(self, callback: Callable[[pa.Table], object]) -> Subscription:
         """Call ``callback(delta)`` after every commit that changes the result.
 
         Callbacks run after the commit, in the committing thread; they may read views but not change the session.
         """
-        self._require()
-        subscription = Subscription(self, callback)
-        self._subscriptions += (subscription,)
-        return subscription
-
-    def _forget(self, subscription: Subscription) -> None:
-        self._subscriptions = tuple(s for s in self._subscriptions if s is not subscription)
+        listener = Listener(callback)
+        with self._using():
+            self._view.listeners += (listener,)
+        return Subscription(self._state, self._view, listener)
 
     def metrics(self) -> ViewMetrics:
         """What the view holds (rows and bytes per node) and the work it has done."""
-        self._require()
-        return read_metrics(self._session._kernel.metrics(self._handle), self._planned)
+        with self._using() as kernel:
+            return read_metrics(kernel.metrics(self._view.handle), self._view.planned)
 
-    def explain(self, format: str = "text") -> str:  # noqa: A002
-        """How the view is maintained, what class it is in, what that guarantees, and why: text, json, dot, svg or html."""
-        return explain(self._planned, format)
+    def explain(self, format: Format = "text") -> str:  # noqa: A002 the public API calls it format
+        """How the view is maintained, its class, what that guarantees, and why: text, json, dot, svg or html."""
+        return explain(self._view.planned, format)
 
     def drop(self) -> None:
-        """Drop the view."""
-        self._session._drop_view(self.name)
+        """Drop the view; safe to call twice."""
+        with self._state.changing:
+            if not self._view.dropped:
+                definitions.drop_view(self._state, self._view)
 
-    def _open(self) -> Cursor:
-        self._require()
-        return self._session._kernel.open(self._handle)
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, View) and other._view is self._view
 
-    def _read(self, cursor: Cursor, rows: int) -> Iterator[pa.RecordBatch]:
-        while True:
-            with refusals():
-                batch = cursor.read(rows)
-            if batch is None:
-                return
-            yield batch
-
-    def _expanded(self, cursor: Cursor, rows: int) -> Iterator[pa.RecordBatch]:
-        if rows < 1:
-            raise ValueError("batches hold at least one row")
-        for batch in self._read(cursor, rows):
-            yield from expand(batch, self.schema, rows)
-
-    def _require(self) -> None:
-        self._session._require_open()
-        if self._dropped:
-            raise SessionError("VIEW_DROPPED", f"view `{self.name}` was dropped")
+    def __hash__(self) -> int:
+        return hash(id(self._view))
 
     def __repr__(self) -> str:
         ranked = (QueryClass.Q_HIERARCHICAL, QueryClass.FREE_CONNEX, QueryClass.ACYCLIC)
@@ -206,8 +183,69 @@ class View:
         columns = ", ".join(f"{f.name} {f.type}" for f in self.schema)
         return f"<View {self.name}({columns}): {kind}>"
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a view cannot be pickled: use to_arrow(), or save() its session")
+
     def _repr_html_(self) -> str:
         return to_html(self)
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _using(self) -> Iterator[Database]:
+        """The kernel, while the view is certain to be there."""
+        with self._state.handles, refusals():
+            self._require()
+            yield self._state.kernel
+
+    def _open(self) -> Cursor:
+        with self._using() as kernel:
+            return kernel.open(self._view.handle)
+
+    def _whole(self, start: Callable[[], Cursor]) -> list[pa.RecordBatch]:
+        """All that a cursor reads, from one state: if another thread's commit comes between, again with commits held up."""
+        try:
+            return list(self._read(start(), _CHUNK))
+        except StaleIteratorError:
+            with self._state.lock:
+                return list(self._read(start(), _CHUNK))
+
+    def _repeated(self, batches: list[pa.RecordBatch]) -> pa.Table:
+        parts = [part for batch in batches for part in expand(batch, self.schema, _CHUNK)]
+        return pa.Table.from_batches(parts, schema=self.schema)
+
+    def _read(self, cursor: Cursor, rows: int) -> Iterator[pa.RecordBatch]:
+        while True:
+            self._require()
+            with refusals():
+                batch = cursor.read(rows)
+            if batch is None:
+                return
+            yield batch
+
+    def _expanded(self, version: int, cursor: Cursor, rows: int) -> Iterator[pa.RecordBatch]:
+        for batch in self._read(cursor, rows):
+            for part in expand(batch, self.schema, rows):
+                self._require_version(version)
+                yield part
+
+    def _tuples(self, version: int, cursor: Cursor) -> Iterator[Any]:
+        row: Any = namedtuple("Row", self.schema.names, rename=True)  # type: ignore[misc]  # noqa: PYI024
+        for batch in self._expanded(version, cursor, _CHUNK):
+            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                self._require_version(version)
+                yield row._make(values)
+
+    def _require(self) -> None:
+        self._state.require_open()
+        if self._view.dropped:
+            raise SessionError("VIEW_DROPPED", f"view `{self.name}` was dropped", hint="create it again")
+
+    def _require_version(self, version: int) -> None:
+        self._require()
+        if self._state.version != version:
+            message = "the session has committed a change since this iterator was opened"
+            raise StaleIteratorError("STALE_ITERATOR", message, hint="open a new one")
 
 
 def _net(table: pa.Table) -> pa.Table:

@@ -262,8 +262,10 @@ def case(branches: Sequence[tuple[Expression, Expression]], default: Expression)
 def in_list(subject: Expression, choices: Sequence[Expression]) -> Expression:
     """``subject IN (choices)``; a single choice is an equality, which may join tables."""
     if len(choices) == 1:
-        return compare("eq", subject, choices[0], pad=isinstance(choices[0], Literal))
-    operands = pad_chars(*unify([subject, *choices]))
+        return compare("eq", subject, choices[0])
+    operands = unify([subject, *choices])
+    if all(isinstance(c, Literal) and c.value is not None for c in choices):  # with NULL in the list Spark does not pad
+        operands = pad_chars(*operands)
     if subject.type.kind is Kind.NULL and operands[0].type.kind is Kind.NULL:
         operands = tuple(cast_to(o, BOOLEAN) for o in operands)
     return Call("in", operands, BOOLEAN, any(o.nullable for o in operands))

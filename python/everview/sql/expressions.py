@@ -10,7 +10,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlglot import exp
+from sqlglot import exp, tokenize
 
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BOOLEAN, DATE, INT, NULL, STRING, Kind
@@ -98,7 +98,13 @@ class ExpressionLowering:
         return Literal(node.this, STRING) if node.is_string else number_literal(node.this)
 
     def _adjacent_strings(self, node: exp.Concat) -> Expression:
-        return Literal("".join(part.this for part in node.expressions), STRING)
+        """``'a' 'b'`` is ``'ab'``; without a blank between, the quote is doubled: ``'it''s'`` holds one quote."""
+        source, text, end = text_of(node, self.sql), "", -1
+        for token in tokenize(source, read="spark"):  # the tree has places for the first part only
+            quote = source[token.start]
+            text += (quote if token.start == end and source[end - 1] == quote else "") + token.text
+            end = token.end + 1
+        return Literal(text, STRING)
 
     def _paren(self, node: exp.Paren) -> Expression:
         return self.lower(node.this)
@@ -176,6 +182,8 @@ class ExpressionLowering:
         return logical("not", compare("eq_null_safe", self.lower(node.this), self.lower(node.expression)))
 
     def _between(self, node: exp.Between) -> Expression:
+        if node.args.get("symmetric"):
+            raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name="BETWEEN SYMMETRIC")
         subject = self.lower(node.this)
         low, high = self.lower(node.args["low"]), self.lower(node.args["high"])
         # Spark pads CHAR operands of comparisons, but not those of BETWEEN.
@@ -192,6 +200,7 @@ class ExpressionLowering:
             subject = Call("lower", (subject,), STRING, subject.nullable)
             pattern = Call("lower", (pattern,), STRING, pattern.nullable)
         args = (subject, pattern) if escape is None else (subject, pattern, escape)
+        _check_pattern(pattern, escape)
         found: Expression = Call("like", args, BOOLEAN, subject.nullable or pattern.nullable)
         return logical("not", found) if node.args.get("negate") else found
 
@@ -353,6 +362,15 @@ def _flatten(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
         else:
             found.append(part)
     return found
+
+
+def _check_pattern(pattern: Expression, escape: Expression | None) -> None:
+    """Refuses a constant pattern in which the escape character precedes an ordinary one or nothing."""
+    mark = escape.value if isinstance(escape, Literal) else "\\"
+    text = iter(pattern.value if isinstance(pattern, Literal) and isinstance(pattern.value, str) else "")
+    for character in text:
+        if character == mark and next(text, "") not in ("%", "_", mark):
+            raise CoercionError(f"the escape character `{mark}` must precede `%`, `_` or itself")
 
 
 def _subquery_name(node: exp.Expr) -> str:

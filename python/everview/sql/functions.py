@@ -130,6 +130,8 @@ def _coalesce(args: Arguments) -> Expression:
 
 def _extremum(op: str) -> Callable[[Arguments], Expression]:
     def build(args: Arguments) -> Expression:
+        if len({a.type.is_string for a in args if a.type.kind is not Kind.NULL}) > 1:
+            raise CoercionError(f"{op.upper()} takes strings or other values, not both")
         values = unify(args)
         return Call(op, values, computed_type(values), all(v.nullable for v in values))
 

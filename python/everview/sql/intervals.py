@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from everview.query.expression import Call, Expression, Literal
-from everview.schema.datatype import BIGINT, DATE, INT, TIMESTAMP, Kind
+from everview.schema.datatype import BIGINT, DATE, INT, STRING, TIMESTAMP, Kind
 from everview.sql.coercion import cast_to
 from everview.sql.literal import CoercionError, add_months
 
@@ -75,8 +75,9 @@ def interval_from_text(text: str) -> Interval:
 
 def add_interval(operand: Expression, interval: Interval) -> Expression:
     """A date or timestamp plus an interval."""
-    if operand.type.is_string or operand.type.kind is Kind.NULL:
-        operand = cast_to(operand, TIMESTAMP)
+    if operand.type.is_string and interval.months is None:  # Spark's result is a string again
+        whole = Interval(micros=interval.micros, whole_days=False)
+        return cast_to(add_interval(cast_to(operand, TIMESTAMP), whole), STRING)
     if operand.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
         raise CoercionError(f"an interval is added to a date or timestamp, not to `{operand.type}`")
     is_date = operand.type.kind is Kind.DATE

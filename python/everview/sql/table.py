@@ -142,7 +142,8 @@ class _TableLowering:
             other = time or column
             if other is not None:
                 raise self._error("RETENTION", "a table is retained by rows or by time, not both", other)
-            text = rows.args["value"].name
+            value = rows.args["value"]
+            text = value.name if isinstance(value, exp.Literal) else ""
             if not text.isdigit() or int(text) < 1:
                 raise self._error("RETENTION", "retain_rows takes a positive number of rows", rows)
             return Retention(rows=int(text))

@@ -1,0 +1,75 @@
+"""The command line: ``everview explain``, ``everview demo``, ``everview version``.
+
+What a user can get wrong is told in one message on standard error, with exit code 2; a traceback is a bug.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from everview.errors import EverviewError
+from everview.plan.explain import Format
+from everview.session.session import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+app = typer.Typer(
+    help="Keep the result of a SQL query up to date while its tables change.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@contextmanager
+def _user_errors() -> Iterator[None]:
+    try:
+        yield
+    except (EverviewError, OSError, UnicodeDecodeError) as error:
+        typer.echo(f"everview: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+@app.command()
+def explain(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="The SELECT of the view; - reads it from standard input.")],
+    schema: Annotated[Path, typer.Option(help="A file of CREATE TABLE statements.", metavar="FILE")],
+    format: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(Format))}.")] = "text",  # noqa: A002
+    output: Annotated[Path | None, typer.Option(help="Write to this file.", metavar="FILE")] = None,
+) -> None:
+    """Show how a query would be maintained: its class, its join tree, what that guarantees, and why."""
+    with _user_errors(), connect() as session:
+        session.execute(schema.read_text(encoding="utf-8"))
+        query = sys.stdin.read() if sql == "-" else sql
+        text = session.create_view("query", query.strip().removesuffix(";")).explain(format)  # type: ignore[arg-type]
+        if output is None:
+            typer.echo(text, nl=not text.endswith("\n"))
+        else:
+            output.write_text(text, encoding="utf-8")
+
+
+@app.command()
+def demo() -> None:
+    """Maintain a revenue query over a stream of changes and check the result against recomputation."""
+    from everview.cli.demo import run
+
+    with _user_errors():
+        run()
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(f"everview {installed_version('everview')}")
+
+
+if __name__ == "__main__":
+    app()

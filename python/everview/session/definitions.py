@@ -1,0 +1,127 @@
+"""Creating and dropping tables and views. Callers hold the session's lock."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from everview.engine import refusals
+from everview.errors import SchemaError
+from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
+from everview.plan.lower import plan_view
+from everview.session.state import BaseTable, MaintainedView, SessionState
+from everview.sql.lower import lower_query
+from everview.sql.parse import parse_statements
+from everview.sql.statement import CreateTable, CreateView, DropTable, DropView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from everview.schema.table import Table
+
+logger = logging.getLogger("everview")
+
+
+def execute(state: SessionState, sql: str) -> None:
+    """Run the statements of a text, one after another."""
+    for statement in parse_statements(sql):
+        match statement:
+            case CreateTable(table=table, if_not_exists=if_not_exists):
+                if not (if_not_exists and table.name.lower() in state.tables):
+                    create_table(state, table)
+            case CreateView(name=name, sql_of_query=query):
+                if not (statement.if_not_exists and name.lower() in state.views):
+                    create_view(state, name, query, None, replace=statement.or_replace)
+            case DropTable(name=name, if_exists=if_exists):
+                if not (if_exists and name.lower() not in state.tables):
+                    drop_table(state, name)
+            case DropView(name=name, if_exists=if_exists):
+                if not (if_exists and name.lower() not in state.views):
+                    drop_view(state, state.view(name))
+
+
+def create_table(state: SessionState, table: Table) -> None:
+    """Add an empty table."""
+    _require_free(state, table.name)
+    names = [c.name for c in table.columns]
+    _refuse_reserved(f"table `{table.name}`", names)
+    columns = [(c.name, str(c.type), c.nullable) for c in table.columns]
+    key = [names.index(k) for k in table.primary_key]
+    retention = None
+    if table.retention is not None:
+        if table.retention.rows is not None:
+            retention = ("rows", table.retention.rows, 0)
+        elif table.retention.micros is not None and table.retention.time_column is not None:
+            retention = ("time", table.retention.micros, names.index(table.retention.time_column))
+    with refusals():
+        handle = state.kernel.create_table(table.name, columns, key, retention)
+    state.tables[table.name.lower()] = BaseTable(table, handle)
+
+
+def create_view(
+    state: SessionState, name: str, sql: str, update_rates: Mapping[str, int] | None, *, replace: bool = False
+) -> MaintainedView:
+    """Plan a view and build it from the tables' rows; with ``replace``, in the place of one of this name."""
+    old = state.views.get(name.lower()) if replace else None
+    if old is None:
+        _require_free(state, name)
+    rates = _rates(state, update_rates)
+    tables = {key: base.table for key, base in state.tables.items()}
+    logical = lower_query(name, sql, tables)
+    _refuse_reserved(f"view `{name}`", [c.name for c in logical.columns])
+    planned = plan_view(logical, tables, rates)
+    with refusals():
+        handle = state.kernel.create_view(planned.plan.to_json())
+    if old is not None:
+        drop_view(state, old)
+    view = MaintainedView(planned, handle, rates)
+    state.views[name.lower()] = view
+    logger.debug("created view %s", name)
+    return view
+
+
+def drop_table(state: SessionState, name: str) -> None:
+    """Drop a table that no view reads."""
+    base = state.table(name)
+    readers = [v.name for v in state.views.values() if v.reads(base.table)]
+    if readers:
+        raise SchemaError(
+            "TABLE_IN_USE",
+            f"table `{base.table.name}` is read by view `{readers[0]}`",
+            hint=f"drop the view{'s' if len(readers) > 1 else ''} first: {', '.join(readers)}",
+        )
+    with state.handles:
+        state.kernel.drop_table(base.handle)
+        del state.tables[name.lower()]
+
+
+def drop_view(state: SessionState, view: MaintainedView) -> None:
+    """Drop a view."""
+    with state.handles:
+        state.kernel.drop_view(view.handle)
+        view.dropped = True
+        view.listeners = ()
+        del state.views[view.name.lower()]
+
+
+def _rates(state: SessionState, given: Mapping[str, int] | None) -> dict[str, int] | None:
+    if given is None:
+        observed = {key: base.updates for key, base in state.tables.items() if base.updates}
+        return observed or None
+    for name in given:
+        state.table(name)
+    return {name.lower(): rate for name, rate in given.items()}
+
+
+def _refuse_reserved(what: str, names: list[str]) -> None:
+    found = next((name for name in names if name.lower() in (MULTIPLICITY, CHANGE_TYPE)), None)
+    if found is not None:
+        message = f"{what} has a column `{found}`, a name that batches and deltas use"
+        raise SchemaError("RESERVED_NAME", message, hint="give it another name")
+
+
+def _require_free(state: SessionState, name: str) -> None:
+    for kind, names in (("table", state.tables), ("view", state.views)):
+        if name.lower() in names:
+            hint = "drop it first, or choose another name"
+            raise SchemaError("NAME_IN_USE", f"there is a {kind} named `{name}` already", hint=hint)

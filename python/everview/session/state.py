@@ -1,0 +1,158 @@
+"""What a session is made of, shared by the parts of this package: the kernel, the tables, the views, and the locks around them.
+
+Two locks. ``lock`` is held by every change from its first check to its last callback, so that changes are serialised. ``handles`` is held for
+the moment in which a handle of the kernel is used or dropped: a reader never meets a handle whose table or view is gone, and never waits for
+a callback.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from everview.engine import Database
+from everview.errors import SchemaError, SessionError
+from everview.interop.batch import MULTIPLICITY, BatchReader
+from everview.schema.arrow import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from everview.plan.lower import PlannedView
+    from everview.schema.table import Table
+
+ChangeKind = Literal["rows", "upsert", "update", "keys"]
+
+
+class BaseTable:
+    """A table: its definition, its place in the kernel, how batches for it are read, and how many rows they had."""
+
+    def __init__(self, table: Table, handle: int) -> None:
+        self.table = table
+        self.handle = handle
+        self.reader = BatchReader(table)
+        self.updates = 0
+
+    def read(self, kind: str, data: Any) -> tuple[int, ChangeKind, pa.RecordBatch]:
+        """A batch as the kernel takes it."""
+        if kind == "changes":
+            return self.handle, "rows", self.reader.changes(data)
+        if kind == "insert":
+            return self.handle, "rows", self.reader.rows(data, sparse=True)
+        if kind == "delete":
+            return self.handle, *self.reader.deletes(data)
+        return self.handle, "update" if kind == "update" else "upsert", self.reader.rows(data)
+
+
+class MaintainedView:
+    """A view: its plan, its place in the kernel, the rates its tree was chosen by, and who listens."""
+
+    def __init__(self, planned: PlannedView, handle: int, rates: Mapping[str, int] | None) -> None:
+        self.planned = planned
+        self.handle = handle
+        self.rates = rates
+        self.dropped = False
+        self.listeners: tuple[Listener, ...] = ()
+        columns = planned.view.columns
+        self.schema: pa.Schema = pa.schema([pa.field(c.name, arrow_type(c.type), c.nullable) for c in columns])
+        self.no_change: pa.Table = self.schema.append(pa.field(MULTIPLICITY, pa.int64(), nullable=False)).empty_table()
+
+    @property
+    def name(self) -> str:
+        return self.planned.view.name
+
+    def reads(self, table: Table) -> bool:
+        """Whether a table is among those the view is built from."""
+        return any(a.table.lower() == table.name.lower() for core in self.planned.cores for a in core.query.atoms)
+
+
+class Listener:
+    """A callback of a view."""
+
+    __slots__ = ("callback", "cancelled")
+
+    def __init__(self, callback: Callable[[pa.Table], object]) -> None:
+        self.callback = callback
+        self.cancelled = False
+
+
+class SessionState:
+    """The state of one session."""
+
+    def __init__(self) -> None:
+        self.kernel = Database()
+        self.tables: dict[str, BaseTable] = {}
+        self.views: dict[str, MaintainedView] = {}
+        self.version = 0
+        self.closed = False
+        self.failed = False
+        self.lock = threading.RLock()
+        self.handles = threading.Lock()
+        self.notifying = threading.local()
+        self.changing = Changing(self)
+
+    def table(self, name: str) -> BaseTable:
+        """The table of this name."""
+        found = self.tables.get(name.lower()) if isinstance(name, str) else None
+        if found is None:
+            known = ", ".join(t.table.name for t in tuple(self.tables.values())) or "none"
+            raise SchemaError("UNKNOWN_TABLE", f"there is no table `{name}`", hint=f"the tables are: {known}")
+        return found
+
+    def view(self, name: str) -> MaintainedView:
+        """The view of this name."""
+        found = self.views.get(name.lower()) if isinstance(name, str) else None
+        if found is None:
+            known = ", ".join(v.name for v in tuple(self.views.values())) or "none"
+            raise SchemaError("UNKNOWN_VIEW", f"there is no view `{name}`", hint=f"the views are: {known}")
+        return found
+
+    def require_open(self) -> None:
+        """Refuse a session that is closed or broken."""
+        if self.closed:
+            raise SessionError("SESSION_CLOSED", "the session is closed", hint="open a new one with everview.connect()")
+        if self.failed:
+            message = "a bug in everview left this session unusable"
+            raise SessionError("SESSION_FAILED", message, hint="restore the last snapshot")
+
+    def refuse_in_callback(self) -> None:
+        """Refuse a change that one of the session's own callbacks asks for."""
+        if getattr(self.notifying, "active", False):
+            raise SessionError(
+                "CHANGE_IN_CALLBACK",
+                "a callback tried to change the session it was called by",
+                hint="collect what to do and do it after apply() has returned, or in another thread",
+            )
+
+    def close(self) -> None:
+        """Free everything."""
+        self.refuse_in_callback()
+        with self.lock, self.handles:
+            self.closed = True
+            self.kernel = Database()
+            for view in self.views.values():
+                view.listeners = ()
+            self.tables.clear()
+            self.views.clear()
+
+
+class Changing:
+    """Holds the session's lock for a change; refuses changes from the session's own callbacks. Can be entered again."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+
+    def __enter__(self) -> None:
+        state = self._state
+        state.refuse_in_callback()
+        state.lock.acquire()
+        if state.closed or state.failed:
+            state.lock.release()
+            state.require_open()
+
+    def __exit__(self, *_: object) -> None:
+        self._state.lock.release()

@@ -1,0 +1,202 @@
+"""Recomputation in DuckDB: what a view must hold, by another engine.
+
+What: the rows of the base tables are loaded into DuckDB, the query is run there, and bags of rows are compared.
+Representation: a query is a text in Spark's dialect and, where DuckDB's meaning or spelling differs, another for DuckDB (``Sql``).
+Rows are tuples of Python values. Two forms of a row serve as dictionary keys: its meaning (``meaning``: -0.0 is 0.0, NaN is NaN) and
+its bits (``bits``: doubles by their representation).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Self
+
+import duckdb
+import pyarrow as pa
+
+from everview.schema.arrow import arrow_schema
+from everview.schema.datatype import BIGINT, DataType, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from everview.schema.table import Table
+    from everview.session.session import Session
+
+MULTIPLICITY = "_multiplicity"
+RELATIVE = 1e-9
+Row = tuple[Any, ...]
+_NAN = "\x00NaN"
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A piece of SQL in both dialects; ``type`` is Spark's."""
+
+    spark: str
+    duckdb: str
+    type: DataType = BIGINT
+
+    def __repr__(self) -> str:
+        return self.spark
+
+
+def sql(template: str, *parts: Sql, type: DataType = BIGINT, duckdb: str | None = None) -> Sql:  # noqa: A002
+    """``template`` (and ``duckdb`` where it differs) with the parts put into its braces."""
+    return Sql(
+        template.format(*(p.spark for p in parts)),
+        (template if duckdb is None else duckdb).format(*(p.duckdb for p in parts)),
+        type,
+    )
+
+
+def average(argument: Sql) -> Sql:
+    """AVG. Spark's of a decimal is a decimal with four digits more, rounded half up; DuckDB's is a double."""
+    if argument.type.kind is not Kind.DECIMAL:
+        return sql("AVG({})", argument, type=DataType(Kind.DOUBLE))
+    precision, scale = argument.type.precision, argument.type.scale
+    total = f"SUM(CAST({{0}} * {10**scale} AS HUGEINT))"
+    rounded = f"(SIGN({total}) * ((ABS({total}) * 20000 + COUNT({{0}})) // NULLIF(2 * COUNT({{0}}), 0)))"
+    unit = f"CAST('0.{'0' * (scale + 3)}1' AS DECIMAL({scale + 4},{scale + 4}))"
+    precision, scale = min(38, precision + 4), scale + 4
+    exact = f"CAST(CAST({rounded} AS DECIMAL({38 - scale},0)) * {unit} AS DECIMAL({precision},{scale}))"
+    return sql("AVG({0})", argument, type=DataType(Kind.DECIMAL, precision, scale), duckdb=exact)
+
+
+_RULES = (
+    (re.compile(r"\bSTRING\b", re.IGNORECASE), "VARCHAR"),
+    (re.compile(r"\bdate_add\(([^(),]+),([^(),]+)\)", re.IGNORECASE), r"(\1 + \2)"),
+    (re.compile(r"\bconcat\(([^(),]+),([^(),]+)\)", re.IGNORECASE), r"(\1 || \2)"),
+    (re.compile(r"\bsubstring\(([^(),]+), *0 *,", re.IGNORECASE), r"substring(\1, 1,"),
+    (re.compile(r"\bDIV\b", re.IGNORECASE), "//"),
+    (re.compile("`"), '"'),
+)
+
+
+def to_duckdb(text: str) -> str:
+    """Spark SQL written by hand in DuckDB's dialect: names of types and functions.
+
+    AVG and division of decimals mean different things in both and cannot be told from the text: give both texts (``Sql``) for these.
+
+    >>> to_duckdb("SELECT CAST(a AS STRING) AS x, date_add(d, 1) AS y FROM t")
+    'SELECT CAST(a AS VARCHAR) AS x, (d + 1) AS y FROM t'
+    """
+    for pattern, replacement in _RULES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _column_type(data_type: DataType) -> str:
+    return "VARCHAR" if data_type.is_string else str(data_type).upper()
+
+
+class Oracle:
+    """A DuckDB database that is loaded anew for every recomputation."""
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(":memory:", config={"threads": 1})
+        self._created: dict[str, Table] = {}
+
+    def load(self, tables: Mapping[str, Table], rows: Mapping[str, pa.Table]) -> None:
+        """Put these rows, duplicates repeated, into these tables; other tables are left as they are."""
+        for name, table in tables.items():
+            if self._created.get(name) != table:
+                columns = ", ".join(f'"{c.name}" {_column_type(c.type)}' for c in table.columns)
+                self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" ({columns})')
+                self._created[name] = table
+            else:
+                self._connection.execute(f'TRUNCATE "{name}"')
+            if rows[name].num_rows:
+                self._connection.from_arrow(rows[name]).insert_into(name)
+
+    def run(self, query: str | Sql) -> list[Row]:
+        """The rows of a query over the loaded tables."""
+        text = query.duckdb if isinstance(query, Sql) else to_duckdb(query)
+        return self._connection.execute(text).fetchall()
+
+    def recompute(self, session: Session, query: str | Sql) -> list[Row]:
+        """The rows of a query over the tables of a session as they are now."""
+        self.load(session.tables, {name: repeated(session.table_rows(name)) for name in session.tables})
+        return self.run(query)
+
+    def close(self) -> None:
+        """Free the database."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def rows_of(table: pa.Table) -> list[Row]:
+    """The rows of an Arrow table as tuples."""
+    if not table.num_columns:
+        return [()] * table.num_rows
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def repeated(table: pa.Table) -> pa.Table:
+    """Rows with ``_multiplicity`` (its last column) as rows repeated."""
+    counts = table.column(MULTIPLICITY).to_pylist()
+    indices = [i for i, count in enumerate(counts) for _ in range(count)]
+    return table.select(table.column_names[:-1]).take(pa.array(indices, type=pa.int64()))
+
+
+def table_of(table: Table, rows: Iterable[Row]) -> pa.Table:
+    """Rows as an Arrow table with the table's schema."""
+    return pa.Table.from_pylist([dict(zip((c.name for c in table.columns), r, strict=True)) for r in rows], arrow_schema(table))
+
+
+def meaning(row: Row) -> Row:
+    """The row as SQL compares it: -0.0 is 0.0, NaN is NaN, NULL is NULL."""
+    return tuple(_meaning(v) if isinstance(v, float) else v for v in row)
+
+
+def bits(row: Row) -> Row:
+    """The row bit by bit."""
+    return tuple(struct.pack(">d", v) if isinstance(v, float) else (str(v) if isinstance(v, Decimal) else v) for v in row)
+
+
+def _meaning(value: float) -> float | str:
+    return _NAN if math.isnan(value) else value + 0.0
+
+
+def converted(rows: Iterable[Row], schema: pa.Schema) -> list[Row]:
+    """Rows of DuckDB as values of the view's types (DuckDB's numbers are of other types, of the same value)."""
+    floating = [pa.types.is_floating(t) for t in schema.types]
+    if not any(floating):
+        return list(rows)
+    return [tuple(float(v) if f and v is not None else v for v, f in zip(row, floating, strict=True)) for row in rows]
+
+
+def difference(found: Sequence[Row], expected: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows of each bag that the other lacks; doubles are equal within 1e-9 relative."""
+    one, two = Counter(map(meaning, found)), Counter(map(meaning, expected))
+    left, right = list((one - two).elements()), list((two - one).elements())
+    for row in list(left):
+        partner = next((other for other in right if is_close(row, other)), None)
+        if partner is not None:
+            left.remove(row)
+            right.remove(partner)
+    return left, right
+
+
+def is_close(one: Row, two: Row) -> bool:
+    """Whether two rows differ in doubles only, and by no more than 1e-9 relative."""
+    return len(one) == len(two) and all(_is_close(a, b) for a, b in zip(one, two, strict=True))
+
+
+def _is_close(a: object, b: object) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or math.isclose(a, b, rel_tol=RELATIVE)
+    return a == b and isinstance(a, bool) == isinstance(b, bool)
