@@ -53,7 +53,9 @@ def _joined(left: Atom, right: Atom) -> tuple[Expression | None, ...]:
 def _not_null(atom: Atom, variables: set[str]) -> Atom:
     """The atom without the rows that bind one of these variables to NULL."""
     terms = [] if atom.filter is None else [atom.filter]
-    terms += [Call("is_not_null", (e,), BOOLEAN, nullable=False) for v, e in atom.bindings if v in variables and e.nullable]
+    terms += [
+        Call("is_not_null", (e,), BOOLEAN, nullable=False) for v, e in atom.bindings if v in variables and e.nullable
+    ]
     if len(terms) <= 1:
         return replace(atom, filter=terms[0] if terms else None)
     return replace(atom, filter=Call("and", tuple(terms), BOOLEAN, nullable=any(t.nullable for t in terms)))

@@ -156,7 +156,9 @@ def tree_of(
 
     def passes_value(branch: Branch, up: int, key: frozenset[str]) -> bool:
         above = hubs[up].parent
-        guarded = above is not None and nodes[above].kind is NodeKind.PROJECTION and frozenset(nodes[above].columns) == key
+        guarded = (
+            above is not None and nodes[above].kind is NodeKind.PROJECTION and frozenset(nodes[above].columns) == key
+        )
         return grouped and guarded and _variables(branch) & free <= key
 
     def add_node(branch: Branch, up: int, key: frozenset[str], *, connex: bool) -> int:

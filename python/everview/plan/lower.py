@@ -112,7 +112,9 @@ def _reads_deltas_always(view: LogicalView, core: int, classification: Classific
     """Whether an operator above a core keeps state, so that the engine enumerates the core's deltas for it in any case."""
     stage = view.stages[core]
     assert isinstance(stage, Core)
-    distinct = stage.query.distinct and classification.is_extended or any(isinstance(s, Distinct) for s in view.stages)
+    distinct = (stage.query.distinct and classification.is_extended) or any(
+        isinstance(s, Distinct) for s in view.stages
+    )
     groups = [s for s in view.stages if isinstance(s, GroupAggregate)]
     return distinct or any(s.input != core or keeps_groups(s, classification.maintained_head) for s in groups)
 

@@ -29,7 +29,7 @@ class ColumnRef:
 class Literal:
     """A constant. Dates are days and timestamps microseconds since 1970-01-01 UTC; decimals are ``Decimal``."""
 
-    value: None | bool | int | float | str | Decimal
+    value: bool | int | float | str | Decimal | None
     type: DataType
 
     @property

@@ -154,7 +154,9 @@ def repeated(table: pa.Table) -> pa.Table:
 
 def table_of(table: Table, rows: Iterable[Row]) -> pa.Table:
     """Rows as an Arrow table with the table's schema."""
-    return pa.Table.from_pylist([dict(zip((c.name for c in table.columns), r, strict=True)) for r in rows], arrow_schema(table))
+    return pa.Table.from_pylist(
+        [dict(zip((c.name for c in table.columns), r, strict=True)) for r in rows], arrow_schema(table)
+    )
 
 
 def meaning(row: Row) -> Row:
@@ -164,7 +166,9 @@ def meaning(row: Row) -> Row:
 
 def bits(row: Row) -> Row:
     """The row bit by bit."""
-    return tuple(struct.pack(">d", v) if isinstance(v, float) else (str(v) if isinstance(v, Decimal) else v) for v in row)
+    return tuple(
+        struct.pack(">d", v) if isinstance(v, float) else (str(v) if isinstance(v, Decimal) else v) for v in row
+    )
 
 
 def _meaning(value: float) -> float | str:

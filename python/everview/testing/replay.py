@@ -95,8 +95,10 @@ class Replay:
         coming = {meaning(tuple(r[i] for i in key)) for r in come}
         going = {meaning(tuple(r[i] for i in key)) for r in gone}
         keys = [k for k in (tuple(r[i] for i in key) for r in gone) if meaning(k) not in coming]
-        only_keys = table_of(table, gone).select([table.columns[i].name for i in key]).filter(
-            pa.array([meaning(tuple(r[i] for i in key)) not in coming for r in gone], type=pa.bool_())
+        only_keys = (
+            table_of(table, gone)
+            .select([table.columns[i].name for i in key])
+            .filter(pa.array([meaning(tuple(r[i] for i in key)) not in coming for r in gone], type=pa.bool_()))
         )
         calls: list[Callable[[], dict[str, pa.Table]]] = []
         if keys:

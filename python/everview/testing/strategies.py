@@ -49,7 +49,13 @@ VALUES: Mapping[DataType, Sequence[Any]] = {
     STRING: ("a", "b", "", "Ab", "a ", "ä", "a longer text that fits no word"),
     DOUBLE: (0.0, 0.5, 1.0, -2.25, 3.0, -0.0, float("nan"), float("inf"), float("-inf")),
     MONEY: (Decimal("0.00"), Decimal("1.00"), Decimal("1.50"), Decimal("-2.25"), Decimal("3.00"), Decimal("0.01")),
-    LONG: (Decimal("1.0000"), Decimal("0.0000"), Decimal("12345678901234567890.5000"), Decimal("-0.0001"), Decimal("1.5000")),
+    LONG: (
+        Decimal("1.0000"),
+        Decimal("0.0000"),
+        Decimal("12345678901234567890.5000"),
+        Decimal("-0.0001"),
+        Decimal("1.5000"),
+    ),
     DATE: (date(2024, 2, 29), date(2024, 3, 1), date(1969, 12, 31), date(2025, 1, 1)),
     BOOLEAN: (False, True),
 }
@@ -210,7 +216,11 @@ def _conditions(draw: DrawFn, columns: Sequence[Sql], depth: int = 2) -> Sql:
     form = draw(st.integers(0, 7 if depth else 5))
     match form:
         case 0:
-            return sql("{} " + draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="])) + " {}", column, draw(st.sampled_from(values)))
+            return sql(
+                "{} " + draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="])) + " {}",
+                column,
+                draw(st.sampled_from(values)),
+            )
         case 1:
             return sql(draw(st.sampled_from(["{} IS NULL", "{} IS NOT NULL"])), column)
         case 2:
@@ -222,7 +232,9 @@ def _conditions(draw: DrawFn, columns: Sequence[Sql], depth: int = 2) -> Sql:
             return sql("{} = {}", column, draw(st.sampled_from(equal)))
         case 5:
             if column.type is STRING:
-                return sql(draw(st.sampled_from(["{} LIKE 'a%'", "{} LIKE '%b'", "LENGTH({}) < 2", "{} LIKE '_'"])), column)
+                return sql(
+                    draw(st.sampled_from(["{} LIKE 'a%'", "{} LIKE '%b'", "LENGTH({}) < 2", "{} LIKE '_'"])), column
+                )
             if column.type.is_integer:
                 return sql("{} % 2 = {}", column, _literal(draw(st.integers(0, 1)), INT))
             return sql("COALESCE({}, {}) = {}", column, values[0], values[0])
@@ -230,7 +242,9 @@ def _conditions(draw: DrawFn, columns: Sequence[Sql], depth: int = 2) -> Sql:
             return sql("NOT ({})", draw(_conditions(columns, depth - 1)))
         case _:
             word = draw(st.sampled_from(["OR", "OR", "AND"]))
-            return sql(f"({{}} {word} {{}})", draw(_conditions(columns, depth - 1)), draw(_conditions(columns, depth - 1)))
+            return sql(
+                f"({{}} {word} {{}})", draw(_conditions(columns, depth - 1)), draw(_conditions(columns, depth - 1))
+            )
 
 
 @st.composite
@@ -238,10 +252,18 @@ def _computed(draw: DrawFn, column: Sql) -> Sql:
     """A value computed from one column."""
     kind = column.type.kind
     if kind in (Kind.BIGINT, Kind.INT):
-        form = draw(st.sampled_from(["({} + 1)", "({} * 2)", "ABS({})", "({} % 2)", "CASE WHEN {0} > 1 THEN 10 ELSE {0} END", "-{}"]))
+        form = draw(
+            st.sampled_from(
+                ["({} + 1)", "({} * 2)", "ABS({})", "({} % 2)", "CASE WHEN {0} > 1 THEN 10 ELSE {0} END", "-{}"]
+            )
+        )
         return sql(form, column, type=column.type)
     if kind is Kind.STRING:
-        form = draw(st.sampled_from(["UPPER({})", "LOWER({})", "SUBSTRING({}, 1, 1)", "TRIM({})", "CONCAT({}, 'z')", "COALESCE({}, 'null')"]))
+        form = draw(
+            st.sampled_from(
+                ["UPPER({})", "LOWER({})", "SUBSTRING({}, 1, 1)", "TRIM({})", "CONCAT({}, 'z')", "COALESCE({}, 'null')"]
+            )
+        )
         return sql(form, column, type=STRING, duckdb="({} || 'z')" if form.startswith("CONCAT") else None)
     if kind is Kind.DATE:
         form = draw(st.sampled_from(["YEAR({})", "MONTH({})"]))
@@ -249,7 +271,9 @@ def _computed(draw: DrawFn, column: Sql) -> Sql:
     if kind is Kind.DECIMAL:
         return sql(draw(st.sampled_from(["ABS({})", "COALESCE({}, 0.5)", "-{}"])), column, type=column.type)
     if kind is Kind.DOUBLE:
-        return sql(draw(st.sampled_from(["({} * 2)", "COALESCE({}, CAST('1.5' AS DOUBLE))", "({} / 2)"])), column, type=DOUBLE)
+        return sql(
+            draw(st.sampled_from(["({} * 2)", "COALESCE({}, CAST('1.5' AS DOUBLE))", "({} / 2)"])), column, type=DOUBLE
+        )
     return sql(draw(st.sampled_from(["(NOT {})", "COALESCE({}, FALSE)", "({} IS NULL)"])), column, type=BOOLEAN)
 
 
@@ -277,7 +301,9 @@ def _columns_of(occurrence: _Occurrence) -> list[Sql]:
 @st.composite
 def _argument(draw: DrawFn, occurrences: Sequence[_Occurrence], *, exact: bool) -> Sql | None:
     """A number to sum. ``exact``: one that factors over the tables, so that the class of the query stays as it is."""
-    columns = [c for o in occurrences for c in _columns_of(o) if c.type.is_numeric and (not exact or c.type is not DOUBLE)]
+    columns = [
+        c for o in occurrences for c in _columns_of(o) if c.type.is_numeric and (not exact or c.type is not DOUBLE)
+    ]
     if not columns:
         return None
     column = draw(st.sampled_from(columns))
@@ -395,7 +421,10 @@ def _queries(
     items = list(heads)
     if kind in (QueryKind.FULL, QueryKind.BAG, QueryKind.DISTINCT):
         if kind is QueryKind.DISTINCT:  # what one table alone holds may be computed; it is then a variable of its own
-            items = [draw(_computed(bare[v])) if uses[v] == 1 and draw(st.integers(0, 3)) == 3 else bare[v] for v in shape.head]
+            items = [
+                draw(_computed(bare[v])) if uses[v] == 1 and draw(st.integers(0, 3)) == 3 else bare[v]
+                for v in shape.head
+            ]
         if heads and kind is not QueryKind.DISTINCT and draw(st.integers(0, 3)) == 3:
             items.append(draw(_computed(draw(st.sampled_from(heads)))))
         if len(heads) > 1 and draw(st.integers(0, 3)) == 3:
@@ -408,7 +437,10 @@ def _queries(
         items = items or [_literal(1, INT)]
     else:
         if kind is not QueryKind.GLOBAL:
-            items = [draw(_computed(bare[v])) if uses[v] == 1 and draw(st.integers(0, 3)) == 3 else bare[v] for v in shape.head]
+            items = [
+                draw(_computed(bare[v])) if uses[v] == 1 and draw(st.integers(0, 3)) == 3 else bare[v]
+                for v in shape.head
+            ]
             if spanning:
                 items.append(draw(_combined([c for o in occurrences for c in _columns_of(o)])))
             group = list(items)
@@ -430,7 +462,9 @@ def _queries(
     return _select(items, source, group, having, distinct=kind is QueryKind.DISTINCT)
 
 
-def _select(items: Sequence[Sql], source: Sql, group: Sequence[Sql] | None, having: Sql | None, *, distinct: bool) -> Sql:
+def _select(
+    items: Sequence[Sql], source: Sql, group: Sequence[Sql] | None, having: Sql | None, *, distinct: bool
+) -> Sql:
     texts = []
     for dialect in ("spark", "duckdb"):
         chosen = ", ".join(f"{getattr(item, dialect)} AS o{n}" for n, item in enumerate(items))
@@ -529,11 +563,15 @@ def streams(draw: DrawFn, tables: Sequence[Table], *, limit: int, max_batches: i
     pools = {t.name: _pool(t, rng, width) for t in tables}
     states = {t.name: _State(t, limit) for t in tables}
     loaded = draw(st.integers(0, 4)) > 0
-    dense = [rng.randint(4, 20) for _ in range(draw(st.integers(0, 3)))]  # sizes of batches that come whole from the seed
+    dense = [
+        rng.randint(4, 20) for _ in range(draw(st.integers(0, 3)))
+    ]  # sizes of batches that come whole from the seed
     count = draw(st.integers(1, max_batches))
     batches = []
     if loaded:
-        changes = [c for name, pool in pools.items() for row in pool[: max(4, limit - 4)] for c in states[name].insert(row)]
+        changes = [
+            c for name, pool in pools.items() for row in pool[: max(4, limit - 4)] for c in states[name].insert(row)
+        ]
         batches.append(Batch(tuple(changes), draw(st.sampled_from(FORMS))))
     for size in [-1] * count + dense:
         changes = []
@@ -582,4 +620,6 @@ def scenarios(
     if draw(st.booleans()):
         rates = {t.name: draw(st.sampled_from([1, 10, 1000])) for t in tables}
     late = draw(st.integers(0, len(batches)))
-    return Scenario(tables, query, tuple(batches), late, draw(st.sampled_from(["at once", "by table", "by row"])), rates)
+    return Scenario(
+        tables, query, tuple(batches), late, draw(st.sampled_from(["at once", "by table", "by row"])), rates
+    )
