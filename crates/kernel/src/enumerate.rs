@@ -32,8 +32,8 @@ struct Step {
 #[derive(Debug)]
 pub(crate) struct Program {
     steps: Vec<Step>,
-    /// Emitted columns that do not belong to the last step: column, step, word.
-    outer: Vec<(usize, usize, usize)>,
+    /// Per step but the last its emitted columns: column, word. They are filled in when the step's row changes, many rows at a time.
+    outer: Vec<Vec<(usize, usize)>>,
     /// Emitted columns of the last step: column, word.
     inner: Vec<(usize, usize)>,
     /// Rows passed over because of their marks since the last run ended.
@@ -150,13 +150,13 @@ impl Program {
             from += 1;
         }
         let last = steps.len() - 1;
-        let (mut outer, mut inner) = (Vec::new(), Vec::new());
+        let (mut outer, mut inner) = (vec![Vec::new(); last], Vec::new());
         for (column, &EmittedWord { node, word }) in tree.head.words.iter().enumerate() {
             let step = steps.iter().position(|s| s.node == node).expect("every connex node is bound");
             if step == last {
                 inner.push((column, word));
             } else {
-                outer.push((column, step, word));
+                outer[step].push((column, word));
             }
         }
         Some(Self { steps, outer, inner, passed: Cell::new(0) })
@@ -205,23 +205,31 @@ impl Program {
             }
             return (steps, overflow);
         }
+        let mut length = sink.len();
         while walk.at != 0 {
             let at = walk.at;
             let row = walk.rows[at];
             if row == NONE {
+                self.fill(tree, walk, at - 1, length, sink);
                 walk.at = at - 1;
                 if at > 1 {
                     walk.rows[at - 1] = self.next(tree, walk.rows[at - 1], at - 1, skip);
                 }
                 continue;
             }
+            if at + 1 == last && sink.unit && self.pairs() {
+                steps += self.emit_pairs(tree, walk, sink, skip, limit);
+                length = sink.columns[self.inner[0].0].len();
+                continue;
+            }
             if at == last {
-                if sink.len() >= limit {
-                    return (steps, overflow);
+                if length >= limit {
+                    break;
                 }
-                let (rest, visited, over) = self.emit_run(tree, walk, sink, skip, limit);
+                let (rest, visited, over) = self.emit_run(tree, walk, sink, skip, limit - length);
                 walk.rows[last] = rest;
-                steps += visited;
+                length += visited;
+                steps += visited as u64;
                 overflow |= over;
                 continue;
             }
@@ -232,56 +240,107 @@ impl Program {
             walk.at = at + 1;
             walk.rows[at + 1] = self.first(tree, &walk.rows, at + 1, skip);
         }
+        for at in 0..last.min(walk.at + 1) {
+            self.fill(tree, walk, at, length, sink);
+        }
+        if sink.unit {
+            let weight = sink.start[0] as i64;
+            sink.multiplicities.resize(length, weight);
+        }
         (steps, overflow)
     }
 
-    /// The tight loop over the rows of the last step.
+    /// Whether the last step walks a side below the step before it and has one column: then the two run as one double loop.
+    fn pairs(&self) -> bool {
+        let last = self.steps.len() - 1;
+        matches!(self.steps[last].source, Source::Side { from, .. } if from + 1 == last) && self.inner.len() == 1
+    }
+
+    /// The last two steps at once, from the row the walk stands at: until the step before the last has no more rows or the sink
+    /// holds `limit`. Rows weigh 1. Returns the rows visited.
+    fn emit_pairs(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32, limit: usize) -> u64 {
+        let last = self.steps.len() - 1;
+        let Source::Side { hub, place, side, .. } = self.steps[last].source else { unreachable!("see `pairs`") };
+        let (column, word) = self.inner[0];
+        let mut values = std::mem::take(&mut sink.columns[column]);
+        let (hub, inner) = (&tree.edges[hub].hub, &tree.nodes[self.steps[last].node].rows);
+        let outer = &tree.nodes[self.steps[last - 1].node].rows;
+        let (mut row, mut steps) = (walk.rows[last - 1], 0);
+        let mut below = NONE;
+        while row != NONE {
+            let before = values.len();
+            below = hub.side_head(outer.down(row, place), side);
+            while below != NONE && values.len() < limit {
+                let (state, next) = inner.state_and_next(below);
+                if state & skip == 0 {
+                    values.push(inner.value(below, word));
+                }
+                steps += 1;
+                below = next;
+            }
+            steps += 1;
+            if values.len() > before {
+                for &(column, word) in &self.outer[last - 1] {
+                    sink.columns[column].resize(values.len(), outer.value(row, word));
+                }
+            }
+            if below != NONE {
+                break;
+            }
+            row = self.next(tree, row, last - 1, skip);
+        }
+        sink.columns[column] = values;
+        walk.rows[last - 1] = row;
+        walk.rows[last] = below;
+        walk.at = if row == NONE { last - 1 } else { last };
+        steps
+    }
+
+    /// Repeats the words of a step's row in its columns, for all rows emitted since it was bound.
     #[inline]
-    fn emit_run(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32, limit: usize) -> (u32, u64, bool) {
+    fn fill(&self, tree: &Tree, walk: &Walk, at: usize, length: usize, sink: &mut Sink) {
+        for &(column, word) in &self.outer[at] {
+            let value = tree.nodes[self.steps[at].node].rows.value(walk.rows[at], word);
+            sink.columns[column].resize(length, value);
+        }
+    }
+
+    /// The tight loop over the rows of the last step: at most `room` rows. Returns where it stopped and how many it emitted.
+    #[inline]
+    fn emit_run(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32, room: usize) -> (u32, usize, bool) {
         let last = self.steps.len() - 1;
         let Step { node, source } = self.steps[last];
         let rows = &tree.nodes[node].rows;
-        let begin = sink.multiplicities.len();
         let mut row = walk.rows[last];
         let mut overflow = false;
-        let room = limit - begin;
         let mut count = 0;
-        if sink.unit {
-            let weight = sink.start[0] as i64;
-            if let ([(column, word)], Source::Side { .. }, 0) = (self.inner.as_slice(), source, skip) {
-                let column = &mut sink.columns[*column];
-                while row != NONE && count < room {
+        if let (true, [(column, word)], Source::Side { .. }) = (sink.unit, self.inner.as_slice(), source) {
+            let column = &mut sink.columns[*column];
+            while row != NONE && count < room {
+                let (state, next) = rows.state_and_next(row);
+                if state & skip == 0 {
                     column.push(rows.value(row, *word));
                     count += 1;
-                    row = rows.next(row);
+                } else {
+                    self.passed.set(self.passed.get() + 1);
                 }
-            } else {
-                while row != NONE && count < room {
-                    for &(column, word) in &self.inner {
-                        sink.columns[column].push(rows.value(row, word));
-                    }
-                    count += 1;
-                    row = self.next(tree, row, last, skip);
-                }
+                row = next;
             }
-            sink.multiplicities.resize(begin + count, weight);
-        } else {
-            let components = tree.components;
-            while row != NONE && count < room {
-                for &(column, word) in &self.inner {
-                    sink.columns[column].push(rows.value(row, word));
-                }
+            return (row, count, false);
+        }
+        let components = tree.components;
+        while row != NONE && count < room {
+            for &(column, word) in &self.inner {
+                sink.columns[column].push(rows.value(row, word));
+            }
+            if !sink.unit {
                 overflow |= bind_weight(tree, node, row, last, &mut walk.weights);
                 overflow |= push_weight(sink, &walk.weights[last * components..(last + 1) * components]);
-                count += 1;
-                row = self.next(tree, row, last, skip);
             }
+            count += 1;
+            row = self.next(tree, row, last, skip);
         }
-        for &(column, step, word) in &self.outer {
-            let value = tree.nodes[self.steps[step].node].rows.value(walk.rows[step], word);
-            sink.columns[column].resize(begin + count, value);
-        }
-        (row, count as u64, overflow)
+        (row, count, overflow)
     }
 
     #[inline]

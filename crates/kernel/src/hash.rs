@@ -26,6 +26,26 @@ pub fn same_words(left: &[u64], right: &[u64]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(|(a, b)| a == b)
 }
 
+/// Copies a row of words. Rows are short: one or two moves beat a call to memcpy.
+#[inline]
+pub fn copy_words(to: &mut [u64], from: &[u64]) {
+    match (to, from) {
+        ([a], [x]) => *a = *x,
+        ([a, b], [x, y]) => (*a, *b) = (*x, *y),
+        (to, from) => to.copy_from_slice(from),
+    }
+}
+
+/// Appends a row of words, as `copy_words`.
+#[inline]
+pub fn push_words(to: &mut Vec<u64>, from: &[u64]) {
+    match from {
+        [x] => to.push(*x),
+        [x, y] => to.extend([*x, *y]),
+        from => to.extend_from_slice(from),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

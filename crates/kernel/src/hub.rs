@@ -12,7 +12,7 @@
 //! Invariants: H1 an entry is held iff a child row or a parent row refers to it; H2 `lacking` is the number of sides
 //! without an alive row; H3 the first `live` parents in the list are exactly the live ones.
 
-use crate::hash::{hash_words, same_words};
+use crate::hash::{copy_words, hash_words, push_words, same_words};
 use crate::rows::NONE;
 use hashbrown::HashTable;
 
@@ -111,7 +111,7 @@ impl Hub {
         }
         let entry = if self.free == NONE {
             let entry = self.capacity() as u32;
-            self.keys.extend_from_slice(key);
+            push_words(&mut self.keys, key);
             self.links.resize(self.links.len() + self.stride, 0);
             self.sums.resize(self.sums.len() + self.sum_stride, 0);
             entry
@@ -119,7 +119,7 @@ impl Hub {
             let entry = self.free;
             self.free = self.link(entry, FIRST);
             let start = entry as usize * self.width;
-            self.keys[start..start + self.width].copy_from_slice(key);
+            copy_words(&mut self.keys[start..start + self.width], key);
             let start = entry as usize * self.sum_stride;
             self.sums[start..start + self.sum_stride].fill(0);
             entry

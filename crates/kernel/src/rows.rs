@@ -14,7 +14,7 @@
 //! Invariants: R1 a row is in the side list of its entry above iff it is `ALIVE`; R2 it is in the parent list of every
 //! entry below, the `LIVE` ones before the others; R3 `LIVE` implies `ALIVE`.
 
-use crate::hash::{hash_words, same_words};
+use crate::hash::{copy_words, hash_words, push_words, same_words};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
@@ -231,6 +231,14 @@ impl Rows {
         self.link(row, NEXT)
     }
 
+    /// The flags of a row (with its missing support above them) and the next alive row of the same side.
+    #[inline]
+    pub fn state_and_next(&self, row: u32) -> (u32, u32) {
+        let start = row as usize * self.stride;
+        let links = &self.links[start..start + DOWN];
+        (links[STATE], links[NEXT])
+    }
+
     /// The next parent row of the same entry, for the hub in place `down` below.
     #[inline]
     pub fn next_parent(&self, row: u32, down: usize) -> u32 {
@@ -335,22 +343,23 @@ impl Rows {
         if row == NONE {
             let row = self.weights.len() as u32;
             assert!(row < NONE - 1, "a node holds at most 2^32 - 2 rows");
-            self.values.extend_from_slice(words);
+            push_words(&mut self.values, words);
             self.weights.push(0);
-            self.factors.resize(self.factors.len() + self.factor_count, 0);
-            self.links.resize(self.links.len() + self.stride, NONE);
-            self.set_link(row, STATE, 0);
+            (0..self.factor_count).for_each(|_| self.factors.push(0));
+            // links to entries below are set before they are read
+            self.links.push(0);
+            (1..self.stride).for_each(|_| self.links.push(NONE));
             return row;
         }
         self.free = self.link(row, NEXT);
         let start = row as usize * self.width;
-        self.values[start..start + self.width].copy_from_slice(words);
+        copy_words(&mut self.values[start..start + self.width], words);
         self.weights[row as usize] = 0;
-        let start = row as usize * self.factor_count;
-        self.factors[start..start + self.factor_count].fill(0);
+        for factor in &mut self.factors[row as usize * self.factor_count..][..self.factor_count] {
+            *factor = 0;
+        }
         let start = row as usize * self.stride;
-        self.links[start..start + self.stride].fill(NONE);
-        self.set_link(row, STATE, 0);
+        self.links[start..start + DOWN].copy_from_slice(&[0, NONE, NONE, NONE, NONE]);
         row
     }
 

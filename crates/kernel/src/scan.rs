@@ -5,6 +5,7 @@
 
 use crate::codec::{self, Place, encode, words_of};
 use crate::error::KernelError;
+use crate::hash::{copy_words, push_words};
 use crate::interner::Interner;
 use crate::plan::{Atom, Core};
 use crate::pool::WordPool;
@@ -162,7 +163,7 @@ impl AtomScan {
         let mut dropped = Vec::new();
         if self.verbatim {
             for &row in rows {
-                changes.words.extend_from_slice(base.row(row));
+                push_words(&mut changes.words, base.row(row));
             }
         } else {
             changes.words.resize(rows.len() * self.width, 0);
@@ -218,7 +219,7 @@ impl AtomScan {
                 for (i, &row) in rows.iter().enumerate() {
                     let source = base.row(row);
                     let target = &mut words[i * stride..(i + 1) * stride];
-                    target[offset..offset + count].copy_from_slice(&source[from..from + count]);
+                    copy_words(&mut target[offset..offset + count], &source[from..from + count]);
                     if null.is_some_and(|(mask, bit)| source[mask] >> bit & 1 == 1) {
                         match to {
                             Some((mask, bit)) => target[mask] |= 1 << bit,

@@ -40,12 +40,13 @@ class BatchReader:
             MULTIPLICITY: "BIGINT",
             CHANGE_TYPE: "STRING",
         }
+        self._counted_schema = self._schema.append(pa.field(MULTIPLICITY, pa.int64()))
         self._column_of = {name.lower(): name for name in self._names} | {name: name for name in _SPECIAL}
 
     def changes(self, data: Any) -> pa.RecordBatch:
         """Whole rows in the table's order, with ``_multiplicity`` or ``_change_type`` last where it is given."""
         batch = self._record_batch(data, self._names, sparse=True)
-        if batch.schema.equals(self._schema):
+        if batch.schema.equals(self._schema) or batch.schema.equals(self._counted_schema):
             return batch
         special = [name for name in batch.schema.names if name in _SPECIAL]
         if len(set(special)) > 1:
