@@ -72,6 +72,11 @@ impl Expr {
         self.as_literal().is_some_and(|array| array.is_null(0) || self.data_type == DataType::Null)
     }
 
+    /// Whether evaluation can fail on some row.
+    pub fn is_fallible(&self) -> bool {
+        self.fallible
+    }
+
     /// The columns that the expression reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
         match &self.node {

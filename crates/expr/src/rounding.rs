@@ -113,8 +113,8 @@ fn round_digits(text: &str, places: i32) -> Option<f64> {
 pub(crate) fn floor(up: bool, input: &Input, data_type: DataType, result: DataType) -> Result<ArrayRef, EvalError> {
     let whole = |x: f64| {
         let value = if up { x.ceil() } else { x.floor() };
-        // As Spark: NaN is 0, and the bound 2^63 itself passes.
-        if value.is_nan() || (value >= i64::MIN as f64 && value <= i64::MAX as f64) {
+        // as Spark: NaN is 0
+        if value.is_nan() || (value >= i64::MIN as f64 && value < -(i64::MIN as f64)) {
             Ok(value as i64)
         } else {
             Err(Fault::overflow(if up { "the ceiling" } else { "the floor" }))

@@ -241,6 +241,12 @@ impl GroupAggregate {
         self.groups.is_some()
     }
 
+    /// Whether a result may not fit its type.
+    pub fn is_fallible(&self) -> bool {
+        let sums = |spec: &Spec| spec.function != Function::Count && spec.data_type != DataType::Double;
+        self.specs.iter().any(sums) || self.arguments.iter().any(|a| a.expression.is_fallible())
+    }
+
     /// Groups and bytes held.
     pub fn size(&self) -> (usize, usize) {
         let bytes = |g: &Groups| {

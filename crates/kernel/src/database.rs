@@ -58,7 +58,7 @@ impl Database {
         let staged: Vec<Option<Staged>> =
             (0..tables.len()).map(|t| view.reads(t).then(|| self.table(t).everything())).collect();
         let changes = scan(&view, &self.tables, &staged, &mut self.interner, &self.pool)?;
-        let applied = view.apply(&changes, false, &mut Context { interner: &mut self.interner, pool: &self.pool });
+        let applied = view.build(&changes, &mut Context { interner: &mut self.interner, pool: &self.pool });
         if let Err(error) = applied {
             view.release_texts(&mut self.interner);
             self.interner.sweep();

@@ -140,7 +140,7 @@ impl AtomScan {
         let selected;
         let (mut rows, mut weights, mut sources) = (&staged.rows, &staged.weights, &staged.sources);
         let mut batch = None;
-        if !self.read.is_empty() || self.filter.is_some() {
+        if !self.read.is_empty() || self.filter.is_some() || self.reads_beyond_filter() {
             batch = Some(self.decode(base, rows, interner, pool)?);
         }
         if let (Some(filter), Some(all)) = (&self.filter, &batch) {

@@ -22,6 +22,9 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use everview_expr::{DataType, Expr};
 use std::sync::Arc;
 
+/// Rows read at a time when a new view is checked.
+const CHECKED_ROWS: usize = 1 << 16;
+
 #[derive(Debug)]
 enum Operator {
     /// Directly above the core: reads its words.
@@ -213,6 +216,35 @@ impl View {
         })
     }
 
+    /// Whether something above the tree can refuse a row: every batch is then run through the stages, so that none is accepted that
+    /// could not be read.
+    fn is_fallible(&self) -> bool {
+        self.stages.iter().any(|stage| match &stage.operator {
+            Operator::Aggregate(a) => a.is_fallible(),
+            Operator::AggregateRows(a) => a.0.is_fallible(),
+            Operator::Map(expressions) => expressions.iter().any(Expr::is_fallible),
+            Operator::Filter(predicate) => predicate.is_fallible(),
+            Operator::Distinct(_) => false,
+        })
+    }
+
+    /// Builds the view from the tables' rows, and reads the result once, chunk by chunk, where something above the tree can refuse it.
+    pub fn build(&mut self, changes: &[AtomChanges], context: &mut Context) -> Result<(), KernelError> {
+        if self.has_state() {
+            self.run(changes, true, self.stages.len(), context)?;
+            return Ok(());
+        }
+        for (scan, change) in self.scans.iter().zip(changes) {
+            refer_texts(scan, change, context.interner);
+        }
+        if self.tree.apply(changes, None).overflow {
+            return Err(overflow());
+        }
+        let mut cursor = if self.is_fallible() { self.open() } else { Cursor::Done };
+        while self.read(&mut cursor, CHECKED_ROWS, context)?.is_some() {}
+        Ok(())
+    }
+
     /// Applies a batch. With `deltas`, returns the net change of the result. On an error, `undo` must follow.
     pub fn apply(&mut self, changes: &[AtomChanges], deltas: bool, context: &mut Context) -> Result<Flow, KernelError> {
         self.run(changes, deltas, self.stages.len(), context)
@@ -236,7 +268,7 @@ impl View {
         for (scan, change) in self.scans.iter().zip(changes) {
             refer_texts(scan, change, context.interner);
         }
-        if !deltas && !self.has_state() {
+        if !deltas && !self.has_state() && !self.is_fallible() {
             let applied = self.tree.apply(changes, None);
             return if applied.overflow { Err(overflow()) } else { Ok(Flow::default()) };
         }

@@ -95,7 +95,7 @@ class Guarantee:
 def guarantee_of(classification: Classification, shape: TreeShape, *, always_deltas: bool = False) -> Guarantee:
     """The bounds that hold for a query on a tree of this shape.
 
-    ``always_deltas``: an operator above keeps state and reads the core's delta, whether deltas are wanted or not.
+    ``always_deltas``: an operator above keeps state, or may refuse a row, and reads the core's delta in any case.
     """
     full_delay, delta_delay = _delays(classification)
     insert_only = Bound("O(1) amortised", "CROWN Lemma 6.10, Theorem 6.11")
@@ -182,7 +182,7 @@ def _value_bound(edge: ValueEdge, *, always_deltas: bool) -> Bound:
         return Bound(
             "O(live rows of the parent with the key)",
             OWN,
-            "also without deltas: an operator above keeps state and reads the core's delta",
+            "also without deltas: an operator above keeps state, or may refuse a row, and reads the core's delta",
         )
     if edge.cost is ValueCost.CONNEX:
         return Bound(

@@ -39,12 +39,13 @@ from everview.plan.maintenance import (
     StagePlan,
 )
 from everview.query.conjunctive import Atom, ConjunctiveQuery
-from everview.query.expression import ColumnRef, Expression, columns_of, to_json
+from everview.query.expression import ColumnRef, Expression, columns_of, may_fail, to_json
 from everview.query.logical_view import (
     Aggregate,
     Core,
     Distinct,
     Filter,
+    Function,
     GroupAggregate,
     LogicalView,
     Map,
@@ -109,14 +110,24 @@ def plan_view(
 
 
 def _reads_deltas_always(view: LogicalView, core: int, classification: Classification) -> bool:
-    """Whether an operator above a core keeps state, so that the engine enumerates the core's deltas for it in any case."""
+    """Whether the engine enumerates the core's deltas in any case: an operator above keeps state, or may refuse a row."""
     stage = view.stages[core]
     assert isinstance(stage, Core)
     distinct = (stage.query.distinct and classification.is_extended) or any(
         isinstance(s, Distinct) for s in view.stages
     )
     groups = [s for s in view.stages if isinstance(s, GroupAggregate)]
-    return distinct or any(s.input != core or keeps_groups(s, classification.maintained_head) for s in groups)
+    held = any(s.input != core or keeps_groups(s, classification.maintained_head) for s in groups)
+    return distinct or held or any(map(_may_refuse, view.stages))
+
+
+def _may_refuse(stage: Stage) -> bool:
+    """Whether a stage may refuse a row: a sum that does not fit its type, an expression that fails."""
+    if isinstance(stage, GroupAggregate):
+        return any(a.function is not Function.COUNT and not a.type.is_floating for a in stage.aggregates)
+    if isinstance(stage, Map):
+        return any(may_fail(e) for _, e in stage.expressions)
+    return isinstance(stage, Filter) and may_fail(stage.predicate)
 
 
 def keeps_groups(groups: GroupAggregate, head: tuple[str, ...]) -> bool:

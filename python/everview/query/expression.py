@@ -63,6 +63,18 @@ def columns_of(expression: Expression) -> frozenset[str]:
     return frozenset(e.name for e in walk(expression) if isinstance(e, ColumnRef))
 
 
+_NEVER_FAIL = frozenset(
+    "eq ne lt le gt ge eq_null_safe and or not in is_null is_not_null case coalesce if nullif year month day quarter dayofweek"
+    " dayofyear weekofyear hour minute second substring upper lower trim ltrim rtrim length concat replace left right"
+    " starts_with ends_with contains greatest least".split()
+)
+
+
+def may_fail(expression: Expression) -> bool:
+    """Whether evaluating an expression may refuse a row. Says yes in doubt (some casts and additions never fail)."""
+    return any(isinstance(e, Call) and e.op not in _NEVER_FAIL for e in walk(expression))
+
+
 def substitute(expression: Expression, replacements: Mapping[str, Expression]) -> Expression:
     """The expression with column references replaced by name."""
     if isinstance(expression, ColumnRef):

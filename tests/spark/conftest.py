@@ -1,0 +1,37 @@
+"""One Spark session for all tests of this directory; skipped, with the reason, where pyspark or Java 17 is missing."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+def _missing() -> str | None:
+    try:
+        import pyspark
+    except ImportError:
+        return "pyspark is not installed"
+    if not pyspark.__version__.startswith("4.3."):
+        return f"the semantics are those of Spark 4.3, and pyspark is {pyspark.__version__}"
+    java = shutil.which("java")
+    if java is None:
+        return "Spark needs Java, and there is no `java` on the PATH"
+    if subprocess.run([java, "-version"], capture_output=True, check=False).returncode:
+        return "`java -version` fails"
+    return None
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    reason = _missing()
+    if reason is not None:
+        pytest.skip(reason)
+    from spark_oracle import start
+
+    session = start(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
