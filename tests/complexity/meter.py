@@ -170,7 +170,7 @@ def random_arrivals(widths, n, domain, seed, sticky=0):
     return found
 
 
-# ---- enclosureness (paper 003, Definitions 6.1 to 6.4) ---------------------------------------------------------------
+# ---- enclosureness (CROWN, Definitions 6.1 to 6.4) ---------------------------------------------------------------
 
 
 def lifespans(stream):

@@ -1,4 +1,4 @@
-"""Enumeration visits a bounded number of rows per row emitted, whatever the data (paper 003, Lemma 5.4 and 5.9)."""
+"""Enumeration visits a bounded number of rows per row emitted, whatever the data (CROWN, Lemma 5.4 and 5.9)."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""FIFO streams cost O(1) amortised on trees of height 2 (paper 003, Lemma 6.9), whatever the rows and the window.
+"""FIFO streams cost O(1) amortised on trees of height 2 (CROWN, Lemma 6.9), whatever the rows and the window.
 
 On such a tree no lifespan of a row below a row r lies within that of r, so each side below r is lost at most once and
 gained at most once while r is there: at most two visits of r per side, and one row per projection above.

@@ -1,4 +1,4 @@
-"""Insert-only streams cost O(1) amortised per update on any free-connex tree (paper 003, Lemma 6.10, Theorem 6.11).
+"""Insert-only streams cost O(1) amortised per update on any free-connex tree (CROWN, Lemma 6.10, Theorem 6.11).
 
 On such a stream every row gains support from every hub below it at most once and becomes live at most once, so the
 bounds are the sizes of the tree, for every order of the rows and every size of the batches.

@@ -1,4 +1,4 @@
-"""Work grows linearly with the enclosureness lambda_T of the stream (paper 003, Theorem 6.6), and not at all at height 1."""
+"""Work grows linearly with the enclosureness lambda_T of the stream (CROWN, Theorem 6.6), and not at all at height 1."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""q-hierarchical queries cost O(1) per update on any stream (paper 003, Lemma 6.8, Theorem 6.6): a tree of height 1.
+"""q-hierarchical queries cost O(1) per update on any stream (CROWN, Lemma 6.8, Theorem 6.6): a tree of height 1.
 
 Every parent row above a changed row is then a projection's only row of its entry, so a change visits at most one row per
 projection on its path and the top: not only amortised but for every single change.

@@ -1,4 +1,4 @@
-"""State is linear in the current data, whatever the size of the result and the history (paper 003, Lemma 4.1)."""
+"""State is linear in the current data, whatever the size of the result and the history (CROWN, Lemma 4.1)."""
 
 import pytest
 from meter import Meter, fifo, grid, random_arrivals

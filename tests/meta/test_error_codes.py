@@ -51,4 +51,12 @@ def test_codes_are_documented_once_and_in_order(documented):
 
 
 def test_the_search_finds_codes_of_every_kind(raised):
-    assert {"LIMIT", "SYNTAX_ERROR", "WRONG_TYPE", "DUPLICATE_KEY", "DIVIDE_BY_ZERO", "STALE_ITERATOR", "INVALID_EXPRESSION"} <= raised
+    assert {
+        "LIMIT",
+        "SYNTAX_ERROR",
+        "WRONG_TYPE",
+        "DUPLICATE_KEY",
+        "DIVIDE_BY_ZERO",
+        "STALE_ITERATOR",
+        "INVALID_EXPRESSION",
+    } <= raised

@@ -5,7 +5,16 @@ import sys
 
 import pytest
 
-LAYERS = [("errors",), ("schema",), ("query",), ("sql", "analysis"), ("plan",), ("engine", "interop"), ("session",), ("cli", "testing")]
+LAYERS = [
+    ("errors",),
+    ("schema",),
+    ("query",),
+    ("sql", "analysis"),
+    ("plan",),
+    ("engine", "interop"),
+    ("session",),
+    ("cli", "testing"),
+]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 
@@ -43,7 +52,9 @@ CONFINED = {
 
 @pytest.mark.parametrize("dependency", CONFINED)
 def test_dependencies_are_confined(imports, dependency):
-    users = {path for path, names in imports.items() for n in names if n == dependency or n.startswith(dependency + ".")}
+    users = {
+        path for path, names in imports.items() for n in names if n == dependency or n.startswith(dependency + ".")
+    }
     assert {path for path in users if not CONFINED[dependency](path)} == set()
 
 

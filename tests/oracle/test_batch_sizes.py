@@ -24,14 +24,22 @@ def run(scenario, changes, size):
         step = size or max(1, len(changes))
         for first in range(0, len(changes), step):
             part = changes[first : first + step]
-            batch = {t.name: hand_over(t, rows, "multiplicity") for t in scenario.tables if (rows := [c for c in part if c.table == t.name])}
+            batch = {
+                t.name: hand_over(t, rows, "multiplicity")
+                for t in scenario.tables
+                if (rows := [c for c in part if c.table == t.name])
+            }
             total.add(db.apply(batch)["v"])
         total.check(view)
         summed = Counter(total.rows)
         summed.subtract(start.rows)
         listed = Counter(map(bits, rows_of(view.to_arrow())))
         metrics = view.metrics()
-        held = (metrics.state_rows, tuple((n.name, n.rows) for n in metrics.nodes), tuple((o.name, o.rows) for o in metrics.operators))
+        held = (
+            metrics.state_rows,
+            tuple((n.name, n.rows) for n in metrics.nodes),
+            tuple((o.name, o.rows) for o in metrics.operators),
+        )
         return listed, {row: n for row, n in summed.items() if n}, view.count(), held
 
 
@@ -43,7 +51,9 @@ def test_same_state_and_deltas(kind, oracle, data):
     rows = {t.name: Counter() for t in scenario.tables}
     for change in changes:
         rows[change.table][change.row] += change.sign
-    oracle.load({t.name: t for t in scenario.tables}, {t.name: table_of(t, rows[t.name].elements()) for t in scenario.tables})
+    oracle.load(
+        {t.name: t for t in scenario.tables}, {t.name: table_of(t, rows[t.name].elements()) for t in scenario.tables}
+    )
     found = [run(scenario, changes, size) for size in SIZES]
     expected = oracle.run(scenario.query)
     for size, (listed, summed, count, held) in zip(SIZES, found, strict=True):
@@ -85,7 +95,10 @@ def long_stream(count):
             if node in weights:
                 changes.append(("w", (node, *weights.pop(node)), -1))
             if rng.random() < 0.8:
-                weights[node] = (Decimal(rng.randrange(-500, 500)) / 100, rng.choice([0.1, 1e16, -1e16, 3.5, float("inf")]) * rng.choice([1, 3]))
+                weights[node] = (
+                    Decimal(rng.randrange(-500, 500)) / 100,
+                    rng.choice([0.1, 1e16, -1e16, 3.5, float("inf")]) * rng.choice([1, 3]),
+                )
                 changes.append(("w", (node, *weights[node]), 1))
         elif edges and rng.random() < len(edges) / 300:
             changes.append(("g", edges.pop(rng.randrange(len(edges))), -1))
@@ -111,7 +124,10 @@ def sized():
             batch = {}
             for table in db.tables.values():
                 rows = [(row, n) for name, row, n in part if name == table.name]
-                signed = [dict(zip((c.name for c in table.columns), row, strict=True)) | {"_multiplicity": n} for row, n in rows]
+                signed = [
+                    dict(zip((c.name for c in table.columns), row, strict=True)) | {"_multiplicity": n}
+                    for row, n in rows
+                ]
                 if signed:
                     batch[table.name] = signed
             for name, delta in db.apply(batch).items():

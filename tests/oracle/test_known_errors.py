@@ -60,7 +60,9 @@ def test_an_inequality_holds_in_results_and_in_deltas(oracle, join):
     head = "r.a, r.b, s.c" if join == "full" else "r.a, s.c"
     with ev.connect() as db:
         db.execute(DDL)
-        view = db.create_view("v", f"SELECT {head} FROM r JOIN s ON r.b = s.b WHERE r.a <> r.b AND s.c <> 5 AND NOT s.b = s.c")
+        view = db.create_view(
+            "v", f"SELECT {head} FROM r JOIN s ON r.b = s.b WHERE r.a <> r.b AND s.c <> 5 AND NOT s.b = s.c"
+        )
         totals = {"v": DeltaSum.of(view)}
         for changes in (
             {"r": [(1, 1), (1, 2), (2, 2), (None, 2), (3, 1)]},
@@ -96,7 +98,11 @@ def test_duplicates_do_not_corrupt_counters(oracle, name):
             assert dict(db.table_rows(table).to_pylist()[0])["_multiplicity"] == left
         commit(db, totals, {"r": [(1, 2)] * 2, "t": [(4, 6)] * 2})
         assert_view_is_recomputed(db, view, oracle)
-        commit(db, totals, {"r": signed("ab", [(1, 2)], -3), "s": signed("bc", [(2, 4)], -1), "t": signed("cd", [(4, 6)], -3)})
+        commit(
+            db,
+            totals,
+            {"r": signed("ab", [(1, 2)], -3), "s": signed("bc", [(2, 4)], -1), "t": signed("cd", [(4, 6)], -3)},
+        )
         assert view.count() == (name == "global")
         assert view.metrics().state_rows <= (name == "global")
 
@@ -159,7 +165,9 @@ def test_nodes_with_many_children(oracle, children, head):
 
 def test_aggregates_other_than_count(oracle):
     with ev.connect() as db:
-        db.execute("CREATE TABLE r (a BIGINT, b BIGINT, p DECIMAL(6,2), f DOUBLE); CREATE TABLE s (b BIGINT, q DECIMAL(6,2), n INT)")
+        db.execute(
+            "CREATE TABLE r (a BIGINT, b BIGINT, p DECIMAL(6,2), f DOUBLE); CREATE TABLE s (b BIGINT, q DECIMAL(6,2), n INT)"
+        )
         view = db.create_view(
             "v",
             "SELECT r.a, SUM(s.n) AS i, COUNT(s.n) AS c, AVG(s.n) AS m, SUM(r.p) AS p, SUM(r.p * s.q) AS pq, SUM(r.f) AS f "

@@ -42,7 +42,9 @@ def test_any_class_with_every_expression(kind, oracle, data):
     replay(data.draw(scenarios(None, kind)), oracle, None, kind)
 
 
-@pytest.mark.parametrize("kind", [QueryKind.GROUP, QueryKind.OVER, QueryKind.HAVING], ids=lambda k: str(k).replace(" ", "_"))
+@pytest.mark.parametrize(
+    "kind", [QueryKind.GROUP, QueryKind.OVER, QueryKind.HAVING], ids=lambda k: str(k).replace(" ", "_")
+)
 @given(data=st.data())
 def test_group_keys_over_several_tables(kind, oracle, data):
     replay(data.draw(scenarios(None, kind, spanning=True)), oracle, None, kind)

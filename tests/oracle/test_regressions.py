@@ -45,7 +45,10 @@ def test_group_key_over_several_tables(oracle, select):
         db.execute("CREATE TABLE r (x BIGINT, s STRING); CREATE TABLE u (x BIGINT, s STRING)")
         view = db.create_view("v", select)
         total = DeltaSum.of(view)
-        for changes in ({"r": [(1, "a"), (1, "b"), (2, None)], "u": [(1, "c"), (1, "c"), (2, "d")]}, {"r": [{"x": 1, "s": "a", "_multiplicity": -1}]}):
+        for changes in (
+            {"r": [(1, "a"), (1, "b"), (2, None)], "u": [(1, "c"), (1, "c"), (2, "d")]},
+            {"r": [{"x": 1, "s": "a", "_multiplicity": -1}]},
+        ):
             total.add(db.apply(changes)["v"])
             total.check(view)
             assert_view_is_recomputed(db, view, oracle)

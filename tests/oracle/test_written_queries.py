@@ -10,8 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 TABLES = (
-    Table("r", (Column("a", INT), Column("b", INT), Column("c", INT, nullable=False), Column("p", MONEY), Column("f", DOUBLE))),
-    Table("s", (Column("b", BIGINT), Column("c", INT), Column("d", INT, nullable=False), Column("q", MONEY), Column("g", DOUBLE))),
+    Table(
+        "r",
+        (Column("a", INT), Column("b", INT), Column("c", INT, nullable=False), Column("p", MONEY), Column("f", DOUBLE)),
+    ),
+    Table(
+        "s",
+        (
+            Column("b", BIGINT),
+            Column("c", INT),
+            Column("d", INT, nullable=False),
+            Column("q", MONEY),
+            Column("g", DOUBLE),
+        ),
+    ),
     Table("w", (Column("d", INT, nullable=False), Column("e", INT), Column("a", BIGINT)), ("d",)),
     Table("x", (Column("k", STRING), Column("t", DATE), Column("z", BOOLEAN), Column("l", LONG))),
 )
@@ -78,7 +90,13 @@ FEWER = settings(max_examples=max(1, settings().max_examples // 2))
 def test_written_query(query, oracle, data):
     tables = tuple(t for t in TABLES if f" {t.name} " in f"{query.spark} ".replace(",", " ").replace(")", " "))
     batches = data.draw(streams(tables, limit=12 if len(tables) < 3 else 7, max_batches=3))
-    scenario = Scenario(tables, query, tuple(batches), data.draw(st.integers(0, len(batches))), data.draw(st.sampled_from(["at once", "by table", "by row"])))
+    scenario = Scenario(
+        tables,
+        query,
+        tuple(batches),
+        data.draw(st.integers(0, len(batches))),
+        data.draw(st.sampled_from(["at once", "by table", "by row"])),
+    )
     run = Replay(scenario, oracle)
     try:
         view = run.run()

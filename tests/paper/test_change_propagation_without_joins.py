@@ -1,4 +1,4 @@
-"""The worked examples of paper 003, Wang, Hu, Dai, Yi: Change Propagation Without Joins (VLDB 2023).
+"""The worked examples of CROWN, Wang, Hu, Dai, Yi: Change Propagation Without Joins (VLDB 2023).
 
 Every example that can be reconstructed from the text, in the paper's order, through the public API. Figures 3 and 4 are
 lost in the text we have: Figure 3's tables are rebuilt from Examples 4.2, 4.3 and 5.8 (see ``FIGURE_3``). The trees of

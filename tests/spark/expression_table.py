@@ -27,52 +27,257 @@ _TYPES = {
     "bo": ("BOOLEAN", [True, False, None]),
     "si": ("SMALLINT", [0, 1, -1, 7, -8, 32767, -32768, None, 100]),
     "i": ("INT", [0, 1, -1, 2, -7, 10, 2147483647, -2147483648, None, 12345, 1600000000]),
-    "b": ("BIGINT", [0, 1, -1, 3, -10, 9223372036854775807, -9223372036854775808, None, 4294967296, 253402300799, 65536]),
-    "f": ("FLOAT", [0.0, -0.0, 1.5, -2.5, 0.1, 3.4028234663852886e38, 1.401298464324817e-45, NAN, INF, -INF, None, 16777216.0, 100.0]),
+    "b": (
+        "BIGINT",
+        [0, 1, -1, 3, -10, 9223372036854775807, -9223372036854775808, None, 4294967296, 253402300799, 65536],
+    ),
+    "f": (
+        "FLOAT",
+        [
+            0.0,
+            -0.0,
+            1.5,
+            -2.5,
+            0.1,
+            3.4028234663852886e38,
+            1.401298464324817e-45,
+            NAN,
+            INF,
+            -INF,
+            None,
+            16777216.0,
+            100.0,
+        ],
+    ),
     "d": (
         "DOUBLE",
-        [0.0, -0.0, 1.5, -2.5, 2.5, 0.1, 1e308, 5e-324, NAN, INF, -INF, None, 1e10, 123456.789, 2147483648.7, -1e19, 0.285, 1.005, 65535.0, 2.0**63],
+        [
+            0.0,
+            -0.0,
+            1.5,
+            -2.5,
+            2.5,
+            0.1,
+            1e308,
+            5e-324,
+            NAN,
+            INF,
+            -INF,
+            None,
+            1e10,
+            123456.789,
+            2147483648.7,
+            -1e19,
+            0.285,
+            1.005,
+            65535.0,
+            2.0**63,
+        ],
     ),
-    "n": ("DECIMAL(12,2)", [D("0.00"), D("0.01"), D("-0.05"), D("1.25"), D("-2.50"), D("9999999999.99"), D("-9999999999.99"), None, D("100.00"), D("2.55")]),
+    "n": (
+        "DECIMAL(12,2)",
+        [
+            D("0.00"),
+            D("0.01"),
+            D("-0.05"),
+            D("1.25"),
+            D("-2.50"),
+            D("9999999999.99"),
+            D("-9999999999.99"),
+            None,
+            D("100.00"),
+            D("2.55"),
+        ],
+    ),
     "m": ("DECIMAL(5,4)", [D("0.0000"), D("0.0001"), D("-1.5000"), D("9.9999"), None, D("0.5000"), D("-0.0005")]),
     "k": (
         "DECIMAL(38,10)",
-        [D("0E-10"), MAX38, MIN38, D("0.0000000001"), None, D("1.5000000000"), D("12345678901234567890.1234567890"), D("-3.0000000000")],
+        [
+            D("0E-10"),
+            MAX38,
+            MIN38,
+            D("0.0000000001"),
+            None,
+            D("1.5000000000"),
+            D("12345678901234567890.1234567890"),
+            D("-3.0000000000"),
+        ],
     ),
     "st": (
         "STRING",
-        ["", " ", "a", "abc", "ABC", "Straße", "éà", "日本語", "😀x", "  pad  ", "a%b", "a_b", "a\\b", None, "İ", "\tt\n", "Ab c", "ab", "ﬁ", "b" * 30],
+        [
+            "",
+            " ",
+            "a",
+            "abc",
+            "ABC",
+            "Straße",
+            "éà",
+            "日本語",
+            "😀x",
+            "  pad  ",
+            "a%b",
+            "a_b",
+            "a\\b",
+            None,
+            "İ",
+            "\tt\n",
+            "Ab c",
+            "ab",
+            "ﬁ",
+            "b" * 30,
+        ],
     ),
     "nst": (
         "STRING",
-        ["12", " 12 ", "-7", "+5", "1.5", "1e3", "", "abc", None, "2147483648", "9223372036854775808", "NaN", "Infinity", "-inf", "0x1F", "1.", ".5"]
-        + ["true", "F", "yes", "1", "0", "12L", "1d", "9" * 38, "1_000", "7\n", "-", "1e400", "32768", "-0", "0.005", "1e-3", "n", "--1", "1 2"],
+        [
+            "12",
+            " 12 ",
+            "-7",
+            "+5",
+            "1.5",
+            "1e3",
+            "",
+            "abc",
+            None,
+            "2147483648",
+            "9223372036854775808",
+            "NaN",
+            "Infinity",
+            "-inf",
+            "0x1F",
+            "1.",
+            ".5",
+        ]
+        + [
+            "true",
+            "F",
+            "yes",
+            "1",
+            "0",
+            "12L",
+            "1d",
+            "9" * 38,
+            "1_000",
+            "7\n",
+            "-",
+            "1e400",
+            "32768",
+            "-0",
+            "0.005",
+            "1e-3",
+            "n",
+            "--1",
+            "1 2",
+        ],
     ),
     "dst": (
         "STRING",
-        ["2024-02-29", "2023-02-29", "2024-1-5", "2024", "2024-07", "2024-02-29 12:34:56", "2024-02-29T23:59:59.123456Z", "2024-02-29 12:34:56+05:30", ""]
-        + ["abc", None, "1582-10-10", "0001-01-01", "9999-12-31", "2024-13-01", "epoch", "2024-02-29 24:00:00", " 2024-03-01 ", "2024-02-29 1:2:3"]
-        + ["2024-02-29 12:34:56.1234567", "2024-02-29 12:34", "2024-02-29 UTC", "2024-02-29 12:34:56 UTC", "2024-02-29 12:34:56 GMT+1", "24-01-01"]
-        + ["2024-02-29 12:34:56-18:00", "2024-02-29 12:34:56+18:01", "2024-001-01", "2024-01-01x", "2024-01-01Tx", "2024-02-29 ", "-2024-01-01"],
+        [
+            "2024-02-29",
+            "2023-02-29",
+            "2024-1-5",
+            "2024",
+            "2024-07",
+            "2024-02-29 12:34:56",
+            "2024-02-29T23:59:59.123456Z",
+            "2024-02-29 12:34:56+05:30",
+            "",
+        ]
+        + [
+            "abc",
+            None,
+            "1582-10-10",
+            "0001-01-01",
+            "9999-12-31",
+            "2024-13-01",
+            "epoch",
+            "2024-02-29 24:00:00",
+            " 2024-03-01 ",
+            "2024-02-29 1:2:3",
+        ]
+        + [
+            "2024-02-29 12:34:56.1234567",
+            "2024-02-29 12:34",
+            "2024-02-29 UTC",
+            "2024-02-29 12:34:56 UTC",
+            "2024-02-29 12:34:56 GMT+1",
+            "24-01-01",
+        ]
+        + [
+            "2024-02-29 12:34:56-18:00",
+            "2024-02-29 12:34:56+18:01",
+            "2024-001-01",
+            "2024-01-01x",
+            "2024-01-01Tx",
+            "2024-02-29 ",
+            "-2024-01-01",
+        ],
     ),
     "ch": ("CHAR(5)", ["", "a", "ab", "abc", "abcde", "é", "日本", " a", None, "12", "1.5", "a%"]),
     "vc": ("VARCHAR(8)", ["", "a", "ab", "abc", "abcdefgh", "12  ", "a ", None, "ab   ", "日本"]),
     "dt": (
         "DATE",
-        [dt.date(1970, 1, 1), dt.date(2024, 2, 29), dt.date(2023, 2, 28), dt.date(2024, 12, 31), dt.date(2000, 1, 1), dt.date(1900, 2, 28)]
-        + [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1582, 10, 4), None, dt.date(2024, 1, 31), dt.date(2021, 1, 3), dt.date(1969, 12, 31)],
+        [
+            dt.date(1970, 1, 1),
+            dt.date(2024, 2, 29),
+            dt.date(2023, 2, 28),
+            dt.date(2024, 12, 31),
+            dt.date(2000, 1, 1),
+            dt.date(1900, 2, 28),
+        ]
+        + [
+            dt.date(1, 1, 1),
+            dt.date(9999, 12, 31),
+            dt.date(1582, 10, 4),
+            None,
+            dt.date(2024, 1, 31),
+            dt.date(2021, 1, 3),
+            dt.date(1969, 12, 31),
+        ],
     ),
     "ts": (
         "TIMESTAMP",
-        [_ts(1970, 1, 1), _ts(2024, 2, 29, 23, 59, 59, 999999), _ts(1969, 12, 31, 23, 59, 59, 500000), _ts(1, 1, 1), _ts(9999, 12, 31, 23, 59, 59, 999999)]
-        + [None, _ts(2024, 3, 31, 12), _ts(2000, 1, 1, 0, 0, 0, 1), _ts(2024, 1, 1), _ts(1582, 10, 10, 1, 2, 3), _ts(2021, 1, 3, 11, 30, 15, 250000)],
+        [
+            _ts(1970, 1, 1),
+            _ts(2024, 2, 29, 23, 59, 59, 999999),
+            _ts(1969, 12, 31, 23, 59, 59, 500000),
+            _ts(1, 1, 1),
+            _ts(9999, 12, 31, 23, 59, 59, 999999),
+        ]
+        + [
+            None,
+            _ts(2024, 3, 31, 12),
+            _ts(2000, 1, 1, 0, 0, 0, 1),
+            _ts(2024, 1, 1),
+            _ts(1582, 10, 10, 1, 2, 3),
+            _ts(2021, 1, 3, 11, 30, 15, 250000),
+        ],
     ),
 }
-_SECOND = {"bo2": "bo", "si2": "si", "i2": "i", "b2": "b", "f2": "f", "d2": "d", "n2": "n", "m2": "m", "k2": "k", "st2": "st", "dt2": "dt", "ts2": "ts"}
+_SECOND = {
+    "bo2": "bo",
+    "si2": "si",
+    "i2": "i",
+    "b2": "b",
+    "f2": "f",
+    "d2": "d",
+    "n2": "n",
+    "m2": "m",
+    "k2": "k",
+    "st2": "st",
+    "dt2": "dt",
+    "ts2": "ts",
+}
 _CHAR3 = ("CHAR(3)", ["a", "abc", "", None, "ab", " a", "é"])
 ROWS = 54
 
-COLUMNS = {"id": "BIGINT NOT NULL"} | {c: t for c, (t, _) in _TYPES.items()} | {c: _TYPES[of][0] for c, of in _SECOND.items()} | {"ch2": "CHAR(3)"}
+COLUMNS = (
+    {"id": "BIGINT NOT NULL"}
+    | {c: t for c, (t, _) in _TYPES.items()}
+    | {c: _TYPES[of][0] for c, of in _SECOND.items()}
+    | {"ch2": "CHAR(3)"}
+)
 
 
 def _data():
@@ -103,7 +308,20 @@ NUMBERS = ["si", "i", "b", "f", "d", "n", "m", "k"]
 EXACT = ["si", "i", "b", "n", "m", "k"]
 ALL = list(_TYPES)
 PAIRS = [(c, c + "2") for c in ("bo", "si", "i", "b", "f", "d", "n", "m", "k", "st", "dt", "ts", "ch")]
-TARGETS = ["BOOLEAN", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(10,2)", "DECIMAL(38,0)", "DECIMAL(4,4)", "STRING", "DATE", "TIMESTAMP"]
+TARGETS = [
+    "BOOLEAN",
+    "SMALLINT",
+    "INT",
+    "BIGINT",
+    "FLOAT",
+    "DOUBLE",
+    "DECIMAL(10,2)",
+    "DECIMAL(38,0)",
+    "DECIMAL(4,4)",
+    "STRING",
+    "DATE",
+    "TIMESTAMP",
+]
 
 
 def _lines(text):
@@ -112,16 +330,60 @@ def _lines(text):
 
 GROUPS: dict[str, list[str]] = {}
 GROUPS["arithmetic"] = [f"{x} {op} {y}2" for op in "+-*/%" for x in NUMBERS for y in NUMBERS]
-GROUPS["div"] = [f"{x} DIV {y}2" for x in EXACT for y in EXACT] + ["i DIV 2", "b DIV -1", "i DIV 0", "n DIV 3", "si DIV 7", "d DIV 2", "f DIV 1"]
+GROUPS["div"] = [f"{x} DIV {y}2" for x in EXACT for y in EXACT] + [
+    "i DIV 2",
+    "b DIV -1",
+    "i DIV 0",
+    "n DIV 3",
+    "si DIV 7",
+    "d DIV 2",
+    "f DIV 1",
+]
 GROUPS["arithmetic with constants"] = [
     f"{x} {op} {c}" for x in NUMBERS for op in "+*/%" for c in ("3", "0", "2.5", "-1L", "NULL", "'2'")
 ] + [f"{c} {op} {x}" for x in NUMBERS for op in "-/" for c in ("100", "1.50", "7S", "10.0D", "2.5F")]
 GROUPS["sign and rounding"] = (
     [f"{f}({x})" for f in ("-", "abs", "round", "floor", "ceil") for x in NUMBERS]
     + [f"round({x}, {p})" for x in NUMBERS for p in (1, 2, 3, -1, -2, 9, -9)]
-    + ["+i", "- -i", "-(i)", "abs(-5)", "round(2.5)", "round(-2.5)", "round(2.675, 2)", "round(1.005D, 2)", "abs(nst)", "round(i, NULL)", "ceiling(n)"]
-    + ["mod(i, i2)", "mod(n, 3)", "abs(dt)", "round(st)", "-bo", "-2147483648", "-9223372036854775808", "- 2147483648", "9223372036854775808"]
-    + ["-st", "abs(NULL)", "round(NULL)", "-NULL", "floor(NULL)", "floor(nst)", "-0.0", "-(0.0D)", "1e-3", "123456789012", ".5", "5.", "0.10"]
+    + [
+        "+i",
+        "- -i",
+        "-(i)",
+        "abs(-5)",
+        "round(2.5)",
+        "round(-2.5)",
+        "round(2.675, 2)",
+        "round(1.005D, 2)",
+        "abs(nst)",
+        "round(i, NULL)",
+        "ceiling(n)",
+    ]
+    + [
+        "mod(i, i2)",
+        "mod(n, 3)",
+        "abs(dt)",
+        "round(st)",
+        "-bo",
+        "-2147483648",
+        "-9223372036854775808",
+        "- 2147483648",
+        "9223372036854775808",
+    ]
+    + [
+        "-st",
+        "abs(NULL)",
+        "round(NULL)",
+        "-NULL",
+        "floor(NULL)",
+        "floor(nst)",
+        "-0.0",
+        "-(0.0D)",
+        "1e-3",
+        "123456789012",
+        ".5",
+        "5.",
+        "0.10",
+    ]
 )
 GROUPS["comparison"] = [f"{x} {op} {y}" for op in ("=", "<>", "<", "<=", ">", ">=", "<=>") for x, y in PAIRS] + [
     f"{x} {op} {y}2" for op in ("=", "<") for n, x in enumerate(NUMBERS) for y in NUMBERS[n + 1 :]
@@ -311,7 +573,14 @@ GROUPS["logic"] = _lines("""
     !bo
 """)
 GROUPS["membership"] = (
-    [f"{x} IN ({x}2, {c})" for x, c in zip(["si", "i", "b", "f", "d", "n", "m", "k"], ["1", "0, 1, 2", "3", "1.5", "0.1, 'NaN'", "1.25", "0.5", "1.5"], strict=True)]
+    [
+        f"{x} IN ({x}2, {c})"
+        for x, c in zip(
+            ["si", "i", "b", "f", "d", "n", "m", "k"],
+            ["1", "0, 1, 2", "3", "1.5", "0.1, 'NaN'", "1.25", "0.5", "1.5"],
+            strict=True,
+        )
+    ]
     + [f"{x} BETWEEN -1 AND 2" for x in NUMBERS]
     + _lines("""
     i IN (1, 2, 3)
@@ -359,7 +628,27 @@ GROUPS["membership"] = (
     k BETWEEN m AND n
     """)
 )
-GROUPS["like"] = [f"st LIKE '{p}'" for p in ("a%", "%b", "%", "", "_", "__", "a_c", "a\\\\%b", "a\\\\_b", "%\\\\\\\\%", "%b%b%", "日%", "_x", "%ß%", "A%", "ab\\\\c")] + _lines(r"""
+GROUPS["like"] = [
+    f"st LIKE '{p}'"
+    for p in (
+        "a%",
+        "%b",
+        "%",
+        "",
+        "_",
+        "__",
+        "a_c",
+        "a\\\\%b",
+        "a\\\\_b",
+        "%\\\\\\\\%",
+        "%b%b%",
+        "日%",
+        "_x",
+        "%ß%",
+        "A%",
+        "ab\\\\c",
+    )
+] + _lines(r"""
     st NOT LIKE 'a%'
     st LIKE st2
     st LIKE NULL
@@ -545,17 +834,62 @@ GROUPS["casts"] = [f"CAST({x} AS {t})" for x in _SOURCES for t in TARGETS] + _li
     CAST(m AS DECIMAL(3,3))
 """)
 GROUPS["dates"] = (
-    [f"{f}({x})" for f in ("year", "quarter", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "weekofyear") for x in ("dt", "ts")]
+    [
+        f"{f}({x})"
+        for f in ("year", "quarter", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "weekofyear")
+        for x in ("dt", "ts")
+    ]
     + [f"{f}({x})" for f in ("hour", "minute", "second") for x in ("ts", "dt")]
-    + [f"EXTRACT({f} FROM {x})" for f in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOW", "DOY", "HOUR", "MINUTE") for x in ("dt", "ts")]
-    + [f"date_trunc('{u}', ts)" for u in ("YEAR", "YYYY", "quarter", "MONTH", "mon", "WEEK", "DAY", "hour", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")]
+    + [
+        f"EXTRACT({f} FROM {x})"
+        for f in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOW", "DOY", "HOUR", "MINUTE")
+        for x in ("dt", "ts")
+    ]
+    + [
+        f"date_trunc('{u}', ts)"
+        for u in (
+            "YEAR",
+            "YYYY",
+            "quarter",
+            "MONTH",
+            "mon",
+            "WEEK",
+            "DAY",
+            "hour",
+            "MINUTE",
+            "SECOND",
+            "MILLISECOND",
+            "MICROSECOND",
+        )
+    ]
     + [f"trunc(dt, '{u}')" for u in ("YEAR", "yy", "QUARTER", "MM", "week")]
     + [
         f"{x} {op} INTERVAL {v}"
         for x in ("dt", "ts")
         for op in "+-"
-        for v in ("1 DAY", "'3' DAYS", "2 WEEK", "1 MONTH", "13 MONTHS", "1 YEAR", "'1-2' YEAR TO MONTH", "5 HOURS", "90 MINUTE", "'1.5' SECOND", "'1 12:30:00' DAY TO SECOND")
-        + ("-1 MONTH", "1 DAY 2 HOURS", "'10:20' HOUR TO MINUTE", "250 MILLISECONDS", "7 MICROSECONDS", "'1 2' DAY TO HOUR", "'-1' DAY", "0 DAYS")
+        for v in (
+            "1 DAY",
+            "'3' DAYS",
+            "2 WEEK",
+            "1 MONTH",
+            "13 MONTHS",
+            "1 YEAR",
+            "'1-2' YEAR TO MONTH",
+            "5 HOURS",
+            "90 MINUTE",
+            "'1.5' SECOND",
+            "'1 12:30:00' DAY TO SECOND",
+        )
+        + (
+            "-1 MONTH",
+            "1 DAY 2 HOURS",
+            "'10:20' HOUR TO MINUTE",
+            "250 MILLISECONDS",
+            "7 MICROSECONDS",
+            "'1 2' DAY TO HOUR",
+            "'-1' DAY",
+            "0 DAYS",
+        )
     ]
     + _lines("""
     dt + 1
@@ -638,9 +972,37 @@ GROUPS["dates"] = (
 )
 GROUPS["strings"] = (
     [f"{f}({x})" for f in ("upper", "lower", "trim", "ltrim", "rtrim", "length") for x in ("st", "vc", "nst")]
-    + [f"substring(st, {p})" for p in ("1", "0", "2", "-1", "-3", "-100", "100", "i", "NULL", "1, 2", "0, 2", "-2, 1", "-5, 3", "2, 0", "2, -1", "i, i2", "2, NULL", "si, 2")]
-    + [f"substring(st, {p})" for p in ("'2'", "2L, 1L", "1.5", "b, 2", "1, 2147483647", "-2147483648, 2147483647", "2147483647, 2147483647")]
-    + [f"{x} || '|' || {y}" for x, y in (("st", "st2"), ("i", "b"), ("n", "d"), ("dt", "ts"), ("bo", "f"), ("k", "m"), ("vc", "si"))]
+    + [
+        f"substring(st, {p})"
+        for p in (
+            "1",
+            "0",
+            "2",
+            "-1",
+            "-3",
+            "-100",
+            "100",
+            "i",
+            "NULL",
+            "1, 2",
+            "0, 2",
+            "-2, 1",
+            "-5, 3",
+            "2, 0",
+            "2, -1",
+            "i, i2",
+            "2, NULL",
+            "si, 2",
+        )
+    ]
+    + [
+        f"substring(st, {p})"
+        for p in ("'2'", "2L, 1L", "1.5", "b, 2", "1, 2147483647", "-2147483648, 2147483647", "2147483647, 2147483647")
+    ]
+    + [
+        f"{x} || '|' || {y}"
+        for x, y in (("st", "st2"), ("i", "b"), ("n", "d"), ("dt", "ts"), ("bo", "f"), ("k", "m"), ("vc", "si"))
+    ]
     + _lines(r"""
     SUBSTRING(st FROM 2 FOR 2)
     SUBSTRING(st FROM 2)

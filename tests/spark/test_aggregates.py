@@ -35,18 +35,42 @@ GROUPS = ["a", "b", "a", "b", "c", None]
 SCALARS = [
     *(f"{f}({c})" for c in MEASURES for f in ("COUNT", "SUM", "AVG")),
     *"COUNT(*)|COUNT(1)|SUM(NULL)|AVG(NULL)|SUM(1e0)|mean(i)".split("|"),
-    *"SUM(i) + 1|SUM(n) / COUNT(n)|SUM(n) * 2|AVG(n) - AVG(m)|SUM(i) / COUNT(*)|COUNT(*) * 1.5|SUM(i) % 7|-SUM(b)".split("|"),
-    *"CAST(SUM(n) AS DOUBLE)|CAST(AVG(d) AS BIGINT)|COALESCE(SUM(i), 0)|ROUND(AVG(n), 2)|ROUND(AVG(d), 1)|ABS(SUM(s))".split("|"),
-    *"SUM(n * (1 - m))|SUM(n * m)|AVG(n * m)|SUM(i * 2)|SUM(s + i)|SUM(b % 10)|AVG(i / 2)|SUM(CASE WHEN i > 0 THEN 1 ELSE 0 END)".split("|"),
-    *"SUM(CASE WHEN i > 0 THEN n END)|COUNT(CASE WHEN d > 1 THEN 1 END)|SUM(d * f)|SUM(f * 2)|AVG(f + 1)|SUM(n) > 10|COUNT(i) = COUNT(*)".split("|"),
-    *"CASE WHEN COUNT(i) = 0 THEN NULL ELSE SUM(i) / COUNT(i) END|SUM(CAST(i AS DECIMAL(10,0)))|SUM(CAST(n AS DOUBLE))|AVG(CAST(b AS DOUBLE))".split("|"),
-    *"SUM(n + n)|SUM(-n)|SUM(ABS(n))|SUM(LENGTH(g))|COUNT(g)|SUM(i) + SUM(b) + COUNT(*)|SUM(n) + SUM(m) + SUM(i)|SUM(k * 0.5)|AVG(u * 2)".split("|"),
+    *"SUM(i) + 1|SUM(n) / COUNT(n)|SUM(n) * 2|AVG(n) - AVG(m)|SUM(i) / COUNT(*)|COUNT(*) * 1.5|SUM(i) % 7|-SUM(b)".split(
+        "|"
+    ),
+    *"CAST(SUM(n) AS DOUBLE)|CAST(AVG(d) AS BIGINT)|COALESCE(SUM(i), 0)|ROUND(AVG(n), 2)|ROUND(AVG(d), 1)|ABS(SUM(s))".split(
+        "|"
+    ),
+    *"SUM(n * (1 - m))|SUM(n * m)|AVG(n * m)|SUM(i * 2)|SUM(s + i)|SUM(b % 10)|AVG(i / 2)|SUM(CASE WHEN i > 0 THEN 1 ELSE 0 END)".split(
+        "|"
+    ),
+    *"SUM(CASE WHEN i > 0 THEN n END)|COUNT(CASE WHEN d > 1 THEN 1 END)|SUM(d * f)|SUM(f * 2)|AVG(f + 1)|SUM(n) > 10|COUNT(i) = COUNT(*)".split(
+        "|"
+    ),
+    *"CASE WHEN COUNT(i) = 0 THEN NULL ELSE SUM(i) / COUNT(i) END|SUM(CAST(i AS DECIMAL(10,0)))|SUM(CAST(n AS DOUBLE))|AVG(CAST(b AS DOUBLE))".split(
+        "|"
+    ),
+    *"SUM(n + n)|SUM(-n)|SUM(ABS(n))|SUM(LENGTH(g))|COUNT(g)|SUM(i) + SUM(b) + COUNT(*)|SUM(n) + SUM(m) + SUM(i)|SUM(k * 0.5)|AVG(u * 2)".split(
+        "|"
+    ),
 ]
-SUFFIXES = ["", " WHERE i < 0", " WHERE i > 100 AND i < 0", " GROUP BY g", " WHERE i IS NULL GROUP BY g", " GROUP BY i % 2"]
+SUFFIXES = [
+    "",
+    " WHERE i < 0",
+    " WHERE i > 100 AND i < 0",
+    " GROUP BY g",
+    " WHERE i IS NULL GROUP BY g",
+    " GROUP BY i % 2",
+]
 
 
 def _rows():
-    return pa.table({"g": pa.array(GROUPS), **{c: pa.array(v, t) for (c, (_, v)), t in zip(MEASURES.items(), _types()[1:], strict=True)}})
+    return pa.table(
+        {
+            "g": pa.array(GROUPS),
+            **{c: pa.array(v, t) for (c, (_, v)), t in zip(MEASURES.items(), _types()[1:], strict=True)},
+        }
+    )
 
 
 def _ddl():
@@ -83,11 +107,17 @@ def test_types_and_values(spark, measured, suffix):
             total.check(view)
             found = dict(rows_of(view.to_arrow()))
             if view.schema.field("r").type != spark_table.schema.field(f"r{n}").type:
-                wrong.append(f"{expression}: type {view.schema.field('r').type}, Spark {spark_table.schema.field(f'r{n}').type}")
+                wrong.append(
+                    f"{expression}: type {view.schema.field('r').type}, Spark {spark_table.schema.field(f'r{n}').type}"
+                )
             if set(found) != set(expected):
                 wrong.append(f"{expression}: groups {set(found)}, Spark {set(expected)}")
                 continue
-            wrong += [f"{expression} of {g}: {v!r}, Spark {expected[g][n]!r}" for g, v in found.items() if not same(v, expected[g][n])]
+            wrong += [
+                f"{expression} of {g}: {v!r}, Spark {expected[g][n]!r}"
+                for g, v in found.items()
+                if not same(v, expected[g][n])
+            ]
             db.delete("t", _rows())
             rest = view.to_arrow().num_rows
             assert rest == (0 if "GROUP" in suffix else 1)
@@ -310,7 +340,9 @@ def test_streams(spark):
             for name, table in db.tables.items():
                 rows = [row for row, m in held[name].items() for _ in range(m)]
                 schema = arrow_schema(table)
-                data = pa.table([pa.array([row[i] for row in rows], t) for i, t in enumerate(schema.types)], schema.names)
+                data = pa.table(
+                    [pa.array([row[i] for row in rows], t) for i, t in enumerate(schema.types)], schema.names
+                )
                 if name in stored:
                     _stored(spark, name, data)
                 else:
@@ -321,7 +353,9 @@ def test_streams(spark):
                 expected = spark.sql(query).toArrow()
                 try:
                     assert view.schema.names == expected.schema.names
-                    assert view.schema.types == expected.schema.types, f"{view.schema.types}, Spark {expected.schema.types}"
+                    assert view.schema.types == expected.schema.types, (
+                        f"{view.schema.types}, Spark {expected.schema.types}"
+                    )
                     assert_view_equals(view, rows_of(expected))
                 except AssertionError as error:
                     wrong.setdefault(query, f"batch {step}: {str(error)[:400]}")

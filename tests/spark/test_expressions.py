@@ -19,49 +19,49 @@ WIDER = "accepted here; Spark refuses it"
 SPARK_BUG = "Spark's position arithmetic overflows"
 NOT_FOLDED = "Spark pads constant expressions to the length of a CHAR(n), we only literals"
 KNOWN: dict[str, tuple[str, int]] = {
-    'i DIV k2': (WRAPS, 1),
-    'b DIV n2': (WRAPS, 2),
-    'b DIV m2': (WRAPS, 5),
-    'b DIV k2': (WRAPS, 1),
-    'n DIV k2': (WRAPS, 2),
-    'k DIV si2': (WRAPS, 12),
-    'k DIV i2': (WRAPS, 9),
-    'k DIV b2': (WRAPS, 8),
-    'k DIV n2': (WRAPS, 11),
-    'k DIV m2': (WRAPS, 14),
-    'k DIV k2': (WRAPS, 6),
-    'CAST(b AS TIMESTAMP)': (WRAPS, 10),
-    'CAST(k AS TIMESTAMP)': (WRAPS, 20),
-    'dt + i': (WRAPS, 5),
-    'dt - i': (WRAPS, 4),
-    'date_add(dt, i)': (WRAPS, 5),
-    '-(k)': (EXACT, 14),
-    'abs(k)': (EXACT, 7),
-    'round(i, NULL)': (NARROWER, 1),
-    'st OR bo': (NARROWER, 1),
-    'dt + NULL': (NARROWER, 1),
-    'NULL + dt': (NARROWER, 1),
+    "i DIV k2": (WRAPS, 1),
+    "b DIV n2": (WRAPS, 2),
+    "b DIV m2": (WRAPS, 5),
+    "b DIV k2": (WRAPS, 1),
+    "n DIV k2": (WRAPS, 2),
+    "k DIV si2": (WRAPS, 12),
+    "k DIV i2": (WRAPS, 9),
+    "k DIV b2": (WRAPS, 8),
+    "k DIV n2": (WRAPS, 11),
+    "k DIV m2": (WRAPS, 14),
+    "k DIV k2": (WRAPS, 6),
+    "CAST(b AS TIMESTAMP)": (WRAPS, 10),
+    "CAST(k AS TIMESTAMP)": (WRAPS, 20),
+    "dt + i": (WRAPS, 5),
+    "dt - i": (WRAPS, 4),
+    "date_add(dt, i)": (WRAPS, 5),
+    "-(k)": (EXACT, 14),
+    "abs(k)": (EXACT, 7),
+    "round(i, NULL)": (NARROWER, 1),
+    "st OR bo": (NARROWER, 1),
+    "dt + NULL": (NARROWER, 1),
+    "NULL + dt": (NARROWER, 1),
     "INTERVAL 1 DAY + '2024-01-31'": (NARROWER, 1),
-    'EXTRACT(SECOND FROM ts)': (NARROWER, 1),
-    'dt - ts': (NARROWER, 1),
-    'substring(st, 1.5)': (NARROWER, 1),
-    'concat()': (NARROWER, 1),
+    "EXTRACT(SECOND FROM ts)": (NARROWER, 1),
+    "dt - ts": (NARROWER, 1),
+    "substring(st, 1.5)": (NARROWER, 1),
+    "concat()": (NARROWER, 1),
     "r'a\\b'": (NARROWER, 1),
     "concat_ws('-', st, st2)": (NARROWER, 1),
-    'i & 1': (NARROWER, 1),
-    '~i': (NARROWER, 1),
+    "i & 1": (NARROWER, 1),
+    "~i": (NARROWER, 1),
     "ch = concat('a', '')": (NOT_FOLDED, 5),
     "CASE WHEN bo THEN 1.5 ELSE 'x' END": (NEVER, 1),
     "coalesce(i, 'x')": (NEVER, 1),
-    'CASE WHEN NULL THEN 1 ELSE 2 END': (WIDER, 1),
-    'CAST(f AS STRING)': (ZERO, 5),
-    'CAST(d AS STRING)': (ZERO, 3),
-    'string(d)': (ZERO, 3),
+    "CASE WHEN NULL THEN 1 ELSE 2 END": (WIDER, 1),
+    "CAST(f AS STRING)": (ZERO, 5),
+    "CAST(d AS STRING)": (ZERO, 3),
+    "string(d)": (ZERO, 3),
     "n || '|' || d": (ZERO, 3),
     "bo || '|' || f": (ZERO, 3),
-    'concat(st, i, d)': (ZERO, 2),
-    'length(d)': (ZERO, 3),
-    'substring(st, i)': (SPARK_BUG, 4),
+    "concat(st, i, d)": (ZERO, 2),
+    "length(d)": (ZERO, 3),
+    "substring(st, i)": (SPARK_BUG, 4),
 }
 
 
@@ -107,8 +107,12 @@ def test_guarded_evaluation_is_spark_s_own(spark, table):
         for row in failing[:3]:
             with pytest.raises(PySparkException):
                 spark.sql(f"SELECT {expression} AS r FROM t WHERE id = {row}").collect()
-        good = spark.sql(f"SELECT id, {expression} AS r FROM t WHERE id NOT IN ({', '.join(map(str, failing))})").collect()
-        assert {r["id"]: r["r"] for r in good} == {row: v for row, v in outcome.cells.items() if row not in outcome.failing}
+        good = spark.sql(
+            f"SELECT id, {expression} AS r FROM t WHERE id NOT IN ({', '.join(map(str, failing))})"
+        ).collect()
+        assert {r["id"]: r["r"] for r in good} == {
+            row: v for row, v in outcome.cells.items() if row not in outcome.failing
+        }
 
 
 def test_the_table_of_known_differences_has_no_stale_entries():

@@ -307,6 +307,34 @@ impl GroupAggregate {
         key.extend(mask);
     }
 
+    /// As `apply`, for totals read from the tree and a delta that has every group at most once.
+    pub fn apply_unique(
+        &mut self,
+        tree: &mut Tree,
+        delta: &Sink,
+        interner: &Interner,
+        pool: &WordPool,
+    ) -> Result<Flow, KernelError> {
+        let locator = self.locator.as_ref().expect("asked only where totals are read from the tree");
+        let (mut snapshot, mut scratch) = (Snapshot::default(), TotalScratch::default());
+        let (mut words, mut key, mut before, mut after) = (Vec::new(), Vec::new(), Vec::new(), vec![0; self.width]);
+        let mut overflow = false;
+        for i in 0..delta.len() {
+            words.clear();
+            words.extend(delta.columns.iter().map(|column| column[i]));
+            overflow |= tree.total(locator, &words, &mut after, &mut scratch);
+            before.clear();
+            before.push(after[0].wrapping_sub(i128::from(delta.multiplicities[i])));
+            before.extend(after[1..].iter().zip(&delta.components).map(|(a, c)| a.wrapping_sub(c[i])));
+            self.key(|at| words[at], &mut key);
+            self.change(&mut snapshot, &key, (&before, &[]), (&after, &[]));
+        }
+        if overflow {
+            return Err(KernelError::new("ARITHMETIC_OVERFLOW", "an aggregate leaves 128 bits"));
+        }
+        self.rows(&snapshot, interner, pool)
+    }
+
     /// Adds a batch's changes up by group and returns the rows that leave and come. State is updated before anything can be refused.
     pub fn apply(
         &mut self,

@@ -590,8 +590,10 @@ impl BaseTable {
     /// Commits a staged batch; `finish` must follow.
     pub fn commit(&mut self, staged: &mut Staged, interner: &mut Interner) {
         if let Some(mut retention) = self.retention.take() {
-            let times: Vec<Option<i64>> = staged.moves.iter().map(|m| self.time_in(retention.window(), m.row)).collect();
-            let at: std::collections::HashMap<u32, Option<i64>> = staged.moves.iter().map(|m| m.row).zip(times).collect();
+            let times: Vec<Option<i64>> =
+                staged.moves.iter().map(|m| self.time_in(retention.window(), m.row)).collect();
+            let at: std::collections::HashMap<u32, Option<i64>> =
+                staged.moves.iter().map(|m| m.row).zip(times).collect();
             staged.log = Some(retention.commit(&staged.moves, staged.latest, |row| at[&row]));
             self.retention = Some(retention);
         }

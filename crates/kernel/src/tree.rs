@@ -65,6 +65,7 @@ pub(crate) struct Node {
 
 impl Node {
     /// As `Tree::own`, where the node stands for several equal atoms. Wraps like all ring arithmetic; `own_overflows` tells when.
+    #[inline]
     fn own_power(&self, row: u32, into: &mut [i128]) {
         let weight = i128::from(self.rows.weight(row));
         let others = weight.wrapping_pow(self.power - 1);
@@ -106,7 +107,8 @@ pub(crate) struct Pending {
 pub struct Applied {
     /// A ring value left the range of 128 bits; the caller must apply the inverse.
     pub overflow: bool,
-    /// The emitted rows must be added up by row before they are a net delta.
+    /// The emitted rows must be added up by row before they are a net delta: several atoms changed, and each emits a delta of its own.
+    /// Within one atom's delta every result is there once.
     pub consolidate: bool,
 }
 
@@ -239,10 +241,12 @@ impl Tree {
         for (atom, change) in changes.iter().enumerate() {
             repeated |= self.resolve(atom, change);
         }
-        let consolidate = !self.full || !self.set && (self.components > 1 || repeated);
+        // joins of sets that keep all columns: every row weighs 1, and marks keep the atoms' deltas apart
+        let marked = self.full && (self.set || self.components == 1 && !repeated);
+        let changed = self.pending.iter().filter(|p| !p.is_empty()).count();
         let mut sink = sink;
         if let Some(sink) = sink.as_deref_mut() {
-            sink.set_unit(self.set || !consolidate);
+            sink.set_unit(self.set || marked);
         }
         if sink.is_some() {
             self.ensure_marked();
@@ -254,7 +258,7 @@ impl Tree {
             let pending = std::mem::take(&mut self.pending[atom]);
             let factors = std::mem::take(&mut self.pending_factors[atom]);
             if !pending.is_empty() {
-                self.step(self.atom_nodes[atom], &pending, &factors, sink.as_deref_mut(), !consolidate);
+                self.step(self.atom_nodes[atom], &pending, &factors, sink.as_deref_mut(), marked);
             }
             self.pending[atom] = pending;
             self.pending_factors[atom] = factors;
@@ -266,7 +270,7 @@ impl Tree {
             }
             self.pending_factors[atom].clear();
         }
-        Applied { overflow: self.overflow, consolidate }
+        Applied { overflow: self.overflow, consolidate: !marked && changed > 1 }
     }
 
     /// Finds or makes the rows an atom's changes speak of, adds the changes up by row, and marks the rows.
@@ -444,6 +448,9 @@ impl Tree {
             return false;
         }
         let weight = i128::from(node.rows.weight(row));
+        if node.rows.factors(row).is_empty() && (128 - weight.leading_zeros()) * node.power < 127 {
+            return false;
+        }
         let Some(others) = weight.checked_pow(node.power - 1) else { return true };
         others.checked_mul(weight).is_none() || node.rows.factors(row).iter().any(|f| others.checked_mul(*f).is_none())
     }

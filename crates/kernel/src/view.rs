@@ -285,7 +285,7 @@ impl View {
         for at in 0..upto.min(self.stages.len()) {
             self.progress = at + 1;
             let next = if groups_next && at == 0 {
-                self.aggregate(&mut sink, context)?
+                self.aggregate(&mut sink, applied.consolidate, context)?
             } else {
                 let input = match flow.take() {
                     Some(flow) => flow,
@@ -317,10 +317,13 @@ impl View {
         sink
     }
 
-    fn aggregate(&mut self, sink: &mut Sink, context: &mut Context) -> Result<Flow, KernelError> {
+    fn aggregate(&mut self, sink: &mut Sink, repeats: bool, context: &mut Context) -> Result<Flow, KernelError> {
         let Operator::Aggregate(aggregate) = &mut self.stages[0].operator else {
             unreachable!("checked by the caller")
         };
+        if aggregate.is_stateless() && !repeats {
+            return aggregate.apply_unique(&mut self.tree, sink, context.interner, context.pool);
+        }
         let mut batch = None;
         if aggregate.needs_input() {
             let mut words = sink.columns.clone();

@@ -5,7 +5,7 @@ Representation: ``Classification`` holds one ``Answer`` per class, the hypergrap
 Invariants: C1, q-hierarchical implies hierarchical and free-connex, and each of the latter two implies acyclic; C2,
 ``maintained_head`` starts with the query's head in its order and equals it iff the query is free-connex.
 Cost: that of ``gyo`` and ``hierarchical``.
-Source: paper 003, section 3.2; paper 004, Theorems 3 and 4.
+Source: CROWN, section 3.2; GDYN, Theorems 3 and 4.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ theory and not the trees.
 Invariants: B1, a bound that a value edge would break is never stated without that edge's cost; B2, no constant delay
 and no work bound relative to the net delta is stated for an extended head.
 Cost: constant.
-Source: paper 003: Lemma 4.1 (space), 5.4 and 5.9 (delay), Theorem 6.6 (update time), Lemma 6.8, 6.9, 6.10 and
+Source: CROWN: Lemma 4.1 (space), 5.4 and 5.9 (delay), Theorem 6.6 (update time), Lemma 6.8, 6.9, 6.10 and
 Theorem 6.11 (streams), Theorem 6.2 (FIFO lower bound), section 7.1 (not free-connex), section 7.3 (annotations). The
 bounds of value edges are ours.
 """

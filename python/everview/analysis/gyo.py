@@ -9,7 +9,7 @@ Invariants: G1, each step removes a variable, a hyperedge or a predicate, so the
 does not depend on the order of steps (Proposition 7), the trace does and is fixed by trying rules and hyperedges in
 order.
 Cost: O(steps * edges^2 * variables), queries are small.
-Source: paper 004, section 6: Definitions 10-12, Theorem 3 (classes), Theorem 4 (smallest head).
+Source: GDYN, section 6: Definitions 10-12, Theorem 3 (classes), Theorem 4 (smallest head).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from everview.analysis.hypergraph import Hyperedge, Hypergraph, vertices_of
 
 
 class Rule(StrEnum):
-    """The reduction operations of paper 004, section 6.2."""
+    """The reduction operations of GDYN, section 6.2."""
 
     ISOLATED = "remove isolated variables"
     SUBSET = "remove a conditional subset"

@@ -5,7 +5,7 @@ contains the other. It is q-hierarchical if moreover E(x) strictly inside E(y) a
 Representation: ``Pair`` is the violating pair with the atoms that show it.
 Invariants: the first pair in the order of the query's variables is reported.
 Cost: O(variables^2 * atoms).
-Source: paper 003, section 3.2 (after Berkholz, Keppeler, Schweikardt).
+Source: CROWN, section 3.2 (after Berkholz, Keppeler, Schweikardt).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Representation: a ``Hyperedge`` is named after its atom, so two atoms over the s
 (papers merge them; every reduction here merges them by subset elimination).
 Invariants: H1, names of hyperedges are unique; H2, ``members`` keeps the order of the atom and has no repetition.
 Cost: linear in the size of the query, except ``components``: quadratic in the number of hyperedges.
-Source: paper 004, Definition 9.
+Source: GDYN, Definition 9.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Invariants: W1, a cyclic query's witness names the core left by the reduction, a
 holds a chordless one; W2, an acyclic query that is not free-connex has a free path (two head variables in no common
 atom, joined only through variables outside the head): a shortest one is reported.
 Cost: exponential in the length of the shortest cycle at worst; queries are small.
-Source: free paths: Bagan, Durand, Grandjean (CSL 2007), cited as [5] in paper 003; core: paper 004, Theorem 3.
+Source: free paths: Bagan, Durand, Grandjean (CSL 2007), cited as [5] in CROWN; core: GDYN, Theorem 3.
 """
 
 from __future__ import annotations

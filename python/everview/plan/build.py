@@ -18,7 +18,7 @@ an atom with the head, since no projection of the above kinds has such columns.
 Cost: a path of n atoms has 2n - 1 trees, a star n + 1; no more than ``CAP`` branches are built per group of atoms, and
 ``Candidates.complete`` tells whether that limit was met. It takes some ten atoms with nested sets of variables to meet
 it; projections are tried first, so what is cut off are mostly higher trees.
-Source: paper 003, Definition 3.2 and Appendix A (Lemma A.1); paper 004, section 6.
+Source: CROWN, Definition 3.2 and Appendix A (Lemma A.1); GDYN, section 6.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ and finally the order of enumeration. The unconnected parts of a query do not co
 by one; ``considered`` counts all combinations.
 Invariants: R1, a q-hierarchical query gets a tree of height 1 without fan-out; R2, equal input gives the same tree.
 Cost: linear in the candidates.
-Source: paper 003, section 6.3, "Query plan optimization"; points 1 and 3 are ours.
+Source: CROWN, section 6.3, "Query plan optimization"; points 1 and 3 are ours.
 """
 
 from __future__ import annotations

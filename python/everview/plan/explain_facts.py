@@ -21,7 +21,7 @@ from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, 
 
 SOURCES = {
     "CROWN": "Wang, Hu, Dai, Yi: Change Propagation Without Joins. VLDB 2023",
-    "IEDYN": "Idris, Ugarte, Vansummeren, Voigt, Lehner: Conjunctive Queries with Theta Joins Under Updates. VLDBJ",
+    "GDYN": "Idris, Ugarte, Vansummeren, Voigt, Lehner: Conjunctive Queries with Theta Joins Under Updates. VLDBJ",
     "value edges (everview)": "bounds of everview's own for edges that pass sums; see ARCHITECTURE.md",
 }
 

@@ -71,7 +71,7 @@ def _core_lines(core: Facts) -> Iterator[str]:
         yield from _wrapped(f"{answer['class']:<15} {verdict}", "    ", " " * 24)
     added = [v for v in core["maintained_head"] if v not in core["head"]]
     if added:
-        yield f"  head        extended by {', '.join(added)} to the smallest free-connex head [IEDYN Theorem 4]"
+        yield f"  head        extended by {', '.join(added)} to the smallest free-connex head [GDYN Theorem 4]"
     yield f"  join tree   height {core['tree']['height']}; * marks the connex part"
     yield "    root"
     yield from _children_lines(core["tree"]["root"]["children"], "    ")
@@ -128,7 +128,7 @@ def _used_sources(facts: Facts) -> set[str]:
     bounds = [b for s in facts["stages"] if s["stage"] == "core" for b in (*s["guarantees"], *s["value_edges"])]
     used = {name for name in facts["sources"] for b in bounds if name in b["source"]}
     extended = any(s["stage"] == "core" and s["head"] != s["maintained_head"] for s in facts["stages"])
-    return used | {"IEDYN"} if extended else used
+    return used | {"GDYN"} if extended else used
 
 
 def _wrapped(text: str, indent: str, later: str | None = None) -> list[str]:

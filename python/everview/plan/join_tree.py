@@ -11,7 +11,7 @@ T4, for each variable the nodes that hold it are connected, across at most one h
 T5, a node is connex iff its columns are in the head, its parent is connex (or it hangs below hub 0), and the head is
 not empty; every head variable is in a connex node. Where results are grouped, a branch below a guard that binds no head
 variable of its own is left out of the connex part.
-Height: the most relations on a path from a leaf to the root, projections not counted (paper 003, section 3.2). The
+Height: the most relations on a path from a leaf to the root, projections not counted (CROWN, section 3.2). The
 paper's generalized relations stand above all relations and all their children hold their columns; ours may do
 neither, and then they count like the relations that would take their place:
 - On a path through a hub other than its guard, a projection counts as a relation: a change below concerns several of
@@ -20,7 +20,7 @@ neither, and then they count like the relations that would take their place:
   highest: its rows live while several atoms agree, and Lemma 6.9 needs lifespans of single rows below a relation.
 So every tree here has a tree of the paper with the same height, and the theorems apply to this height.
 Cost: linear in the tree.
-Source: paper 003, Definitions 3.1 and 3.2, section 6.3.
+Source: CROWN, Definitions 3.1 and 3.2, section 6.3.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ was; the map is left out where the query is not distinct and every reader is an 
 columns by position anyway. L2, stages keep their order; ``positions`` tells where each logical stage ended up (the last
 of the stages made for it).
 Cost: that of choosing the trees.
-Source: paper 003, section 7.1, for extended heads.
+Source: CROWN, section 7.1, for extended heads.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Representation: a ``Lookup`` pairs output columns with the variables of the core
 Invariants: V1, every column of a lookup carries its variable unchanged from the core to the output; V2, views with
 several cores have none.
 Cost: linear in the view.
-Source: ours; the trees are those of paper 003.
+Source: ours; the trees are those of CROWN.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ def test_free_connex_witness_is_a_path():
         "a and c are in the head but joined only through b, which is projected out: R(a, b) and S(b, c)"
     )
     assert sentence("Q(a, d) :- R(a, b), S(b, c), T(c, d)", F) == (
-        "a and d are in the head but joined only through b and c, which are projected out: "
-        "R(a, b), S(b, c) and T(c, d)"
+        "a and d are in the head but joined only through b and c, which are projected out: R(a, b), S(b, c) and T(c, d)"
     )
 
 

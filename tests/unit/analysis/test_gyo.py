@@ -1,4 +1,4 @@
-"""The two-stage reduction, with and without predicates; the examples of paper 004, section 6."""
+"""The two-stage reduction, with and without predicates; the examples of GDYN, section 6."""
 
 from everview.analysis.gyo import (
     Predicate,

@@ -35,7 +35,9 @@ def test_explain(run):
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize(("kind", "start"), [("text", "view query"), ("json", "{"), ("dot", "digraph"), ("svg", "<svg"), ("html", "<!")])
+@pytest.mark.parametrize(
+    ("kind", "start"), [("text", "view query"), ("json", "{"), ("dot", "digraph"), ("svg", "<svg"), ("html", "<!")]
+)
 def test_explain_formats(run, tmp_path, kind, start):
     target = tmp_path / "out"
     result = run("explain", "--schema", "SCHEMA", "--format", kind, "--output", str(target), HOP)
@@ -85,7 +87,14 @@ def test_demo_proves_its_result():
     done = subprocess.run([command, "demo"], capture_output=True, text=True, timeout=30, env=environment, check=True)
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
-    for expected in ("class   ", "update  ", "200/200 commits", "sum of all deltas equals", "recomputation with DuckDB equals", "rows to 0"):
+    for expected in (
+        "class   ",
+        "update  ",
+        "200/200 commits",
+        "sum of all deltas equals",
+        "recomputation with DuckDB equals",
+        "rows to 0",
+    ):
         assert expected in done.stdout
 
 

@@ -98,13 +98,11 @@ def is_hierarchical(query):
 
 def is_q_hierarchical(query):
     e = {v: set(query.occurrences[v]) for v in query.variables}
-    return is_hierarchical(query) and all(
-        y in query.head for x in query.head for y in e if e[x] < e[y]
-    )
+    return is_hierarchical(query) and all(y in query.head for x in query.head for y in e if e[x] < e[y])
 
 
 def smallest_height(query, head, projections=3):
-    """The least height of a free-connex join tree per Definition 3.2 of paper 003, trying all of them.
+    """The least height of a free-connex join tree per Definition 3.2 of CROWN, trying all of them.
 
     Generalized relations are drawn from the intersections of two atoms (with fewer than two children below they are of
     no use). The root is always the empty generalized relation: it changes no height and joins disconnected parts.
@@ -149,6 +147,7 @@ def _is_free_connex_tree(nodes, parent, relations, head):
     for v in set().union(*nodes):
         if sum(v in nodes[i] and (p == -1 or v not in nodes[p]) for i, p in enumerate(parent)) > 1:
             return False
+
     # the largest candidate for the connex subtree: nodes whose whole path of keys lies in the head
     def connex(i):
         return parent[i] == -1 or (nodes[i] & nodes[parent[i]] <= head and connex(parent[i]))

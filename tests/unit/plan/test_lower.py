@@ -92,7 +92,12 @@ def test_aggregate_reads_the_extended_core_by_position():
 
 def test_stages_above_an_inserted_map_are_renumbered():
     stages = plan(views.distinct_above_filter())["stages"]
-    assert [(s["stage"], s.get("input")) for s in stages] == [("core", None), ("map", 0), ("filter", 1), ("distinct", 2)]
+    assert [(s["stage"], s.get("input")) for s in stages] == [
+        ("core", None),
+        ("map", 0),
+        ("filter", 1),
+        ("distinct", 2),
+    ]
     assert [a["index"] for a in stages[2]["predicate"]["args"]] == [0, 1]
 
 

@@ -62,9 +62,7 @@ TEXTBOOK = {
     "global": "Q() :- R(a, b), S(b, c)",
     "product": "Q(a, b, c) :- R(a, b), S(c)",
     "triangle": "Q(a, b, c) :- G1:g(a, b), G2:g(b, c), G3:g(c, a)",
-    "dumbbell": (
-        "Q(a, b, c, d, e, f) :- R1(a, b), R2(a, c), R3(b, c), R4(e, f), R5(d, e), R6(d, f), R7(c, d)"
-    ),
+    "dumbbell": ("Q(a, b, c, d, e, f) :- R1(a, b), R2(a, c), R3(b, c), R4(e, f), R5(d, e), R6(d, f), R7(c, d)"),
 }
 
 

@@ -29,11 +29,15 @@ FORMS = {
     "pyarrow.Table in chunks": lambda: pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)]),
     "pyarrow.RecordBatch": lambda: TABLE.to_batches()[0],
     "pyarrow.RecordBatchReader": TABLE.to_reader,
-    "a slice of a longer batch": lambda: pa.concat_tables([TABLE, TABLE, TABLE]).combine_chunks().to_batches()[0].slice(3, 3),
+    "a slice of a longer batch": lambda: (
+        pa.concat_tables([TABLE, TABLE, TABLE]).combine_chunks().to_batches()[0].slice(3, 3)
+    ),
     "columns in another order and case": lambda: TABLE.select(["s", "k"]).rename_columns(["S", "K"]),
     "narrower and wider types": lambda: TABLE.cast(pa.schema([("k", pa.int8()), ("s", pa.large_string())])),
     "dictionary": lambda: TABLE.set_column(1, "s", TABLE["s"].dictionary_encode()),
-    "fields declared NOT NULL": lambda: TABLE.cast(pa.schema([pa.field("k", pa.int64(), nullable=False), ("s", pa.string())])),
+    "fields declared NOT NULL": lambda: TABLE.cast(
+        pa.schema([pa.field("k", pa.int64(), nullable=False), ("s", pa.string())])
+    ),
     "__arrow_c_stream__": Stream,
     "__arrow_c_array__": Array,
     "pandas": TABLE.to_pandas,
@@ -57,13 +61,24 @@ def test_every_form_of_batch(db, view, bag, form):
     delta = db.apply({"t": FORMS[form]()})["v"]
     assert bag(delta) == [(1, "a", 1), (2, None, 1), (3, "c", 1)]
     assert bag(view.to_arrow()) == sorted(ROWS, key=repr)
-    assert bag(db.delete("t", FORMS[form]() if "leave" not in form else ROWS)["v"]) == [(1, "a", -1), (2, None, -1), (3, "c", -1)]
+    assert bag(db.delete("t", FORMS[form]() if "leave" not in form else ROWS)["v"]) == [
+        (1, "a", -1),
+        (2, None, -1),
+        (3, "c", -1),
+    ]
     assert view.count() == 0
 
 
 @pytest.mark.parametrize(
     "empty",
-    [[], (), TABLE.slice(0, 0), TABLE.to_batches()[0].slice(0, 0), TABLE.slice(0, 0).to_pandas().astype({"k": "int64"}), TABLE.schema.empty_table()],
+    [
+        [],
+        (),
+        TABLE.slice(0, 0),
+        TABLE.to_batches()[0].slice(0, 0),
+        TABLE.slice(0, 0).to_pandas().astype({"k": "int64"}),
+        TABLE.schema.empty_table(),
+    ],
     ids=lambda e: type(e).__module__ + "." + type(e).__name__,
 )
 def test_an_empty_batch_changes_nothing(db, view, empty):
@@ -172,7 +187,12 @@ def test_wrong_values_are_refused_by_row(db, sql_type, value):
     with pytest.raises(ev.ChangeError) as refusal:
         db.insert("t", [(1, None), (2, value)])
     error = refusal.value
-    assert (error.code, error.parameters["table"], error.parameters["row"], error.parameters["column"]) == ("WRONG_TYPE", "t", 1, "x")
+    assert (error.code, error.parameters["table"], error.parameters["row"], error.parameters["column"]) == (
+        "WRONG_TYPE",
+        "t",
+        1,
+        "x",
+    )
     assert "table `t`, row 1" in str(error)
     assert repr(value) in str(error)
     assert error.hint
@@ -220,7 +240,9 @@ def test_conversions_that_lose_nothing(db, bag):
     db.execute("CREATE TABLE t (d DECIMAL(12, 2), f DOUBLE, ts TIMESTAMP, day DATE)")
     v = db.create_view("v", "SELECT d, f, ts, day FROM t")
     at = dt.datetime(2020, 1, 1, 5)
-    db.apply({"t": pa.table({"d": [5], "f": [7], "ts": pa.array([at]), "day": pa.array([at.date()], type=pa.date64())})})
+    db.apply(
+        {"t": pa.table({"d": [5], "f": [7], "ts": pa.array([at]), "day": pa.array([at.date()], type=pa.date64())})}
+    )
     db.insert("t", [(5, 7, at.date(), at.date())])
     db.insert("t", [(5, 7, at.replace(tzinfo=dt.timezone(dt.timedelta(hours=2))), at.date())])
     at = at.replace(tzinfo=dt.UTC)
@@ -241,7 +263,9 @@ def test_char_is_padded_and_too_long_texts_are_refused(db, bag):
     assert v.count() == 0
 
 
-@pytest.mark.parametrize("rows", [5, "abc", {"k": [1]}, [5], ["ab"], [{"k": 1, "s": "a"}, (1, "a")], [(1, "a"), {"k": 1}], [None]])
+@pytest.mark.parametrize(
+    "rows", [5, "abc", {"k": [1]}, [5], ["ab"], [{"k": 1, "s": "a"}, (1, "a")], [(1, "a"), {"k": 1}], [None]]
+)
 def test_what_is_no_batch_is_refused(db, view, rows):
     with pytest.raises(ev.ChangeError) as refusal:
         db.apply({"t": rows})

@@ -23,7 +23,13 @@ def plain(db):
 
 @pytest.mark.parametrize(
     "keys",
-    [[(1,), (3,)], [{"id": 1}, {"ID": 3}][:1] + [{"id": 3}], pa.table({"id": [1, 3]}), pl.DataFrame({"id": [1, 3]}), pa.table({"id": [1, 3]}).to_reader()],
+    [
+        [(1,), (3,)],
+        [{"id": 1}, {"ID": 3}][:1] + [{"id": 3}],
+        pa.table({"id": [1, 3]}),
+        pl.DataFrame({"id": [1, 3]}),
+        pa.table({"id": [1, 3]}).to_reader(),
+    ],
     ids=["tuples", "dicts", "arrow", "polars", "reader"],
 )
 def test_delete_by_key(db, keyed, bag, keys):

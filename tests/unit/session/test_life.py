@@ -94,7 +94,9 @@ def test_commits_of_several_threads_are_serialised(db):
     def writer(number):
         table = "rs"[number % 2]
         for i in range(rounds):
-            delta = db.insert(table, [(number * rounds + i, i % 7) if table == "r" else (i % 7, number * rounds + i)])["v"]
+            delta = db.insert(table, [(number * rounds + i, i % 7) if table == "r" else (i % 7, number * rounds + i)])[
+                "v"
+            ]
             totals[number] += sum(delta["_multiplicity"].to_pylist())
 
     in_threads(*(lambda n=n: writer(n) for n in range(4)))

@@ -32,7 +32,10 @@ def test_every_supported_set_finds_what_a_scan_finds(joined, bag):
 
 
 def test_duplicates_are_repeated(joined, bag):
-    assert bag(joined.lookup(b="x")) == [(1, "x", 1, 10)] * 2 + [(1, "x", 1, 20)] * 2 + [(2, "x", 2, 10), (2, "x", 2, 20)]
+    assert bag(joined.lookup(b="x")) == [(1, "x", 1, 10)] * 2 + [(1, "x", 1, 20)] * 2 + [
+        (2, "x", 2, 10),
+        (2, "x", 2, 20),
+    ]
 
 
 def test_values_without_a_result(db, joined):
@@ -125,7 +128,12 @@ def test_zero_nan_and_padding_are_looked_up_as_sql_compares_them(db):
     numbers = db.create_view("numbers", "SELECT r.k, r.c FROM r JOIN s ON r.k = s.k")
     texts = db.create_view("texts", "SELECT r.k, r.c FROM r JOIN u ON r.c = u.c")
     db.apply({"r": [(-0.0, "a"), (float("nan"), "b")], "s": [(0.0,), (float("nan"),)], "u": [("a",)]})
-    assert numbers.lookup(k=0.0).num_rows == numbers.lookup(k=-0.0).num_rows == numbers.lookup(k=float("nan")).num_rows == 1
+    assert (
+        numbers.lookup(k=0.0).num_rows
+        == numbers.lookup(k=-0.0).num_rows
+        == numbers.lookup(k=float("nan")).num_rows
+        == 1
+    )
     assert texts.lookup(c="a").num_rows == texts.lookup(c="a  ").num_rows == 1
 
 

@@ -81,19 +81,29 @@ def request(rng, db, model):
         return lambda: getattr(db, kind)("k", rows, **deltas), lambda: model.upsert(rows, must_exist=kind == "update")
     if kind == "keys":
         chosen = [keys() for _ in range(rng.randint(1, 3))]
-        return lambda: db.delete("k", [(c,) for c in chosen], **missing, **deltas), lambda: model.delete_keys(chosen, ignore=ignore)
+        return lambda: db.delete("k", [(c,) for c in chosen], **missing, **deltas), lambda: model.delete_keys(
+            chosen, ignore=ignore
+        )
     batches = {}
     for table in ("k", "b") if kind == "both" else (kind,):
         rows = []
         for _ in range(rng.randint(0, 4)):
             held = list(getattr(model, table))
-            row = rng.choice(held) if held and rng.random() < 0.6 else (keys(), rng.choice(texts) if table == "k" else rng.randrange(3))
+            row = (
+                rng.choice(held)
+                if held and rng.random() < 0.6
+                else (keys(), rng.choice(texts) if table == "k" else rng.randrange(3))
+            )
             rows.append((row, rng.choice([-1, 1]) if table == "k" else rng.choice([-2, -1, 1, 3])))
         batches[table] = rows
 
     def to_db():
         named = {"k": ("id", "x"), "b": ("id", "y")}
-        return db.apply({t: [dict(zip(named[t], row)) | {"_multiplicity": n} for row, n in rows] for t, rows in batches.items()}, **missing, **deltas)
+        return db.apply(
+            {t: [dict(zip(named[t], row)) | {"_multiplicity": n} for row, n in rows] for t, rows in batches.items()},
+            **missing,
+            **deltas,
+        )
 
     def to_model():
         saved = model.k, model.b
@@ -145,7 +155,9 @@ def test_random_requests(seed):
             after = model.views()
             for name, delta in deltas.items():
                 assert all(delta["_multiplicity"].to_pylist())
-                assert rows_of(delta) == {row: n for row in before[name] | after[name] if (n := after[name][row] - before[name][row])}
+                assert rows_of(delta) == {
+                    row: n for row in before[name] | after[name] if (n := after[name][row] - before[name][row])
+                }
             assert rows_of(db.table_rows("k")) == model.k
             assert rows_of(db.table_rows("b")) == model.b
             for name, result in after.items():

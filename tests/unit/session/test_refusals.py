@@ -36,7 +36,10 @@ REFUSED = {
     "row that is there in a keyed table": ("k", [(1, 1, 10, "a")], "DUPLICATE_KEY", 0),
     "key still taken after a delete of another": (
         "k",
-        [{"id": 2, "g": 1, "x": 20, "s": "b", "_multiplicity": -1}, {"id": 1, "g": 1, "x": 1, "s": "z", "_multiplicity": 1}],
+        [
+            {"id": 2, "g": 1, "x": 20, "s": "b", "_multiplicity": -1},
+            {"id": 1, "g": 1, "x": 1, "s": "z", "_multiplicity": 1},
+        ],
         "DUPLICATE_KEY",
         1,
     ),
@@ -50,9 +53,19 @@ REFUSED = {
     "change type of no meaning": ("k", [{"id": 7, "g": 1, "_change_type": "merge"}], "INVALID_CHANGE", 0),
     "change type NULL": ("k", [{"id": 7, "g": 1, "_change_type": None}], "INVALID_CHANGE", 0),
     "multiplicity NULL": ("k", [{"id": 7, "g": 1, "_multiplicity": None}], "INVALID_CHANGE", 0),
-    "multiplicity and change type": ("k", [{"id": 7, "g": 1, "_multiplicity": 1, "_change_type": "insert"}], "AMBIGUOUS_CHANGE", None),
+    "multiplicity and change type": (
+        "k",
+        [{"id": 7, "g": 1, "_multiplicity": 1, "_change_type": "insert"}],
+        "AMBIGUOUS_CHANGE",
+        None,
+    ),
     "sum that overflows": ("k", [(7, 1, 2**63 - 1, "z")], "ARITHMETIC_OVERFLOW", None),
-    "column twice": ("k", pa.table([[7], [1], [1], [1], ["z"]], names=["id", "g", "x", "X", "s"]), "DUPLICATE_COLUMN", None),
+    "column twice": (
+        "k",
+        pa.table([[7], [1], [1], [1], ["z"]], names=["id", "g", "x", "X", "s"]),
+        "DUPLICATE_COLUMN",
+        None,
+    ),
 }
 
 
@@ -154,7 +167,12 @@ def test_decimal_sums_overflow_as_others(db, state):
         db.insert("t", [(1, 1), (2, 1)])
     assert refusal.value.code in ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
     assert state(db) == before
-    assert db.apply({"t": [{"g": 1, "x": 1, "_multiplicity": 1}, {"g": 1, "x": 10**38 - 1, "_multiplicity": -1}]})["sums"].num_rows == 2
+    assert (
+        db.apply({"t": [{"g": 1, "x": 1, "_multiplicity": 1}, {"g": 1, "x": 10**38 - 1, "_multiplicity": -1}]})[
+            "sums"
+        ].num_rows
+        == 2
+    )
 
 
 @pytest.mark.parametrize("query", ["SELECT SUM(x) AS total FROM t", "SELECT x + x AS y FROM t"])

@@ -112,7 +112,11 @@ def test_html_shows_the_first_rows_escaped(db):
 
 
 def readings():
-    return {"batches": lambda v: v.batches(rows=1), "rows": iter, "stream": lambda v: pa.RecordBatchReader.from_stream(v)}
+    return {
+        "batches": lambda v: v.batches(rows=1),
+        "rows": iter,
+        "stream": lambda v: pa.RecordBatchReader.from_stream(v),
+    }
 
 
 @pytest.mark.parametrize("reading", ["batches", "rows"])

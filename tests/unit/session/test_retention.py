@@ -147,20 +147,36 @@ def test_windows_by_date(db):
     assert held(v) == [3, 4, 5]
 
 
-@pytest.mark.parametrize("options", ["WITH (retain_rows = 2)", "TBLPROPERTIES (retain_rows = 2)", "TBLPROPERTIES ('everview.retain_rows' = '2')"])
+@pytest.mark.parametrize(
+    "options",
+    ["WITH (retain_rows = 2)", "TBLPROPERTIES (retain_rows = 2)", "TBLPROPERTIES ('everview.retain_rows' = '2')"],
+)
 def test_ways_to_declare_it(db, options):
     db.execute(f"CREATE TABLE t (a INT) {options}")
     assert db.tables["t"].retention.rows == 2
 
 
-@pytest.mark.parametrize("options", ["retain_rows = 0", "retain_rows = -1", "retain = INTERVAL 1 HOUR", "time_column = ts", "retain = INTERVAL 1 HOUR, time_column = a", "retain = INTERVAL 1 MONTH, time_column = ts", "keep = 5"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "retain_rows = 0",
+        "retain_rows = -1",
+        "retain = INTERVAL 1 HOUR",
+        "time_column = ts",
+        "retain = INTERVAL 1 HOUR, time_column = a",
+        "retain = INTERVAL 1 MONTH, time_column = ts",
+        "keep = 5",
+    ],
+)
 def test_declarations_of_no_meaning_are_refused(db, options):
     with pytest.raises(ev.EverviewError):
         db.execute(f"CREATE TABLE t (a INT, ts TIMESTAMP) WITH ({options})")
 
 
 def test_views_over_several_windows_follow(db, bag):
-    db.execute("CREATE TABLE r (a INT, b INT) WITH (retain_rows = 2); CREATE TABLE s (b INT, c INT) WITH (retain_rows = 2)")
+    db.execute(
+        "CREATE TABLE r (a INT, b INT) WITH (retain_rows = 2); CREATE TABLE s (b INT, c INT) WITH (retain_rows = 2)"
+    )
     v = db.create_view("v", "SELECT r.a, s.c FROM r JOIN s ON r.b = s.b")
     n = db.create_view("n", "SELECT COUNT(*) AS n FROM r JOIN s ON r.b = s.b")
     db.apply({"r": [(1, 1), (2, 1)], "s": [(1, 5)]})

@@ -23,11 +23,21 @@ def full(db):
     from decimal import Decimal
 
     db.execute(SCHEMA)
-    db.create_view("spent", "SELECT c.name, SUM(o.price) AS total FROM customer c JOIN orders o ON c.id = o.customer GROUP BY c.name")
-    db.create_view("rows", "SELECT c.id, c.name, o.o, o.at FROM customer c JOIN orders o ON c.id = o.customer", update_rates={"orders": 1000})
+    db.create_view(
+        "spent",
+        "SELECT c.name, SUM(o.price) AS total FROM customer c JOIN orders o ON c.id = o.customer GROUP BY c.name",
+    )
+    db.create_view(
+        "rows",
+        "SELECT c.id, c.name, o.o, o.at FROM customer c JOIN orders o ON c.id = o.customer",
+        update_rates={"orders": 1000},
+    )
     db.insert("customer", [(1, "ann", None), (2, "bob", dt.date(2000, 1, 1))])
     at = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-    db.insert("orders", [(1, 1, Decimal("1.50"), at), (1, 1, Decimal("1.50"), at), (2, 2, None, None), (3, None, Decimal(9), at)])
+    db.insert(
+        "orders",
+        [(1, 1, Decimal("1.50"), at), (1, 1, Decimal("1.50"), at), (2, 2, None, None), (3, None, Decimal(9), at)],
+    )
     return db
 
 
@@ -96,7 +106,9 @@ def test_cut_files_are_refused(path, kept):
     refused(path, "SNAPSHOT_DAMAGED")
 
 
-@pytest.mark.parametrize("content", [b"", b"EVER", b"PK\3\4 something else entirely, long enough to be read as a header"])
+@pytest.mark.parametrize(
+    "content", [b"", b"EVER", b"PK\3\4 something else entirely, long enough to be read as a header"]
+)
 def test_foreign_files_are_refused(tmp_path, content):
     path = tmp_path / "foreign"
     path.write_bytes(content)
@@ -117,7 +129,15 @@ def forged(header):
 
 
 @pytest.mark.parametrize(
-    "header", [b"not json", {}, {"rows": 5}, {"rows": [], "tables": [{}], "updates": [], "views": [], "version": 1}, {"rows": [9], "tables": [], "updates": [], "views": [], "version": 1}, []]
+    "header",
+    [
+        b"not json",
+        {},
+        {"rows": 5},
+        {"rows": [], "tables": [{}], "updates": [], "views": [], "version": 1},
+        {"rows": [9], "tables": [], "updates": [], "views": [], "version": 1},
+        [],
+    ],
 )
 def test_content_that_is_no_session_is_refused(tmp_path, header):
     path = tmp_path / "forged"

@@ -106,7 +106,9 @@ def test_drop_table_in_use(graph):
 
 
 def test_definitions_by_sql(graph):
-    graph.execute(f"CREATE MATERIALIZED VIEW a AS {HOP}; CREATE VIEW IF NOT EXISTS a AS SELECT src FROM g; CREATE TABLE IF NOT EXISTS g (z INT)")
+    graph.execute(
+        f"CREATE MATERIALIZED VIEW a AS {HOP}; CREATE VIEW IF NOT EXISTS a AS SELECT src FROM g; CREATE TABLE IF NOT EXISTS g (z INT)"
+    )
     assert graph.view("a").sql == HOP
     graph.execute("CREATE OR REPLACE VIEW a AS SELECT src FROM g")
     assert graph.view("a").schema.names == ["src"]
@@ -165,7 +167,10 @@ def test_explain_formats(graph):
 
 @pytest.mark.parametrize("name", ["_multiplicity", "_Change_Type"])
 def test_names_that_batches_use_are_reserved(graph, name):
-    for call in (lambda: graph.execute(f"CREATE TABLE t ({name} INT)"), lambda: graph.create_view("v", f"SELECT src AS {name} FROM g")):
+    for call in (
+        lambda: graph.execute(f"CREATE TABLE t ({name} INT)"),
+        lambda: graph.create_view("v", f"SELECT src AS {name} FROM g"),
+    ):
         with pytest.raises(ev.SchemaError, match=name) as refusal:
             call()
         assert refusal.value.code == "RESERVED_NAME"

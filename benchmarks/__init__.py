@@ -1,0 +1,1 @@
+"""Benchmarks of everview against recomputation and hand-written maintenance; see README.md."""

@@ -1,0 +1,1 @@
+"""What everview is measured against."""
