@@ -7,7 +7,7 @@ where it concerns SQL text, a ``span`` into that text. The message says what is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class EverviewError(Exception):
         **parameters: Any,
     ) -> None:
         self.code = code
+        self.message = message
         self.hint = hint
         self.sql = sql
         self.span = span
@@ -54,6 +55,10 @@ class EverviewError(Exception):
         if hint is not None:
             text += f"\nHint: {hint}"
         super().__init__(text)
+
+    def located(self, sql: str, span: Span) -> Self:
+        """The same error, pointing into a SQL text."""
+        return type(self)(self.code, self.message, hint=self.hint, sql=sql, span=span, **self.parameters)
 
 
 class SqlParseError(EverviewError, ValueError):

@@ -13,12 +13,13 @@ Source: CROWN, section 7.1, for extended heads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from everview.analysis.classification import Classification, classify
 from everview.analysis.normalise import merge_equal_atoms
-from everview.errors import InternalError
+from everview.errors import InternalError, Span, UnsupportedQueryError
 from everview.plan.choose import Choice, choose_tree
 from everview.plan.join_tree import JoinTree
 from everview.plan.maintenance import (
@@ -97,7 +98,10 @@ def plan_view(
             classification = classify(stage.query)
             grouped = any(isinstance(s, GroupAggregate) and s.input == i for s in view.stages)
             always = _reads_deltas_always(view, i, classification)
-            choice = choose_tree(stage.query, classification, update_rates, grouped=grouped, always_deltas=always)
+            try:
+                choice = choose_tree(stage.query, classification, update_rates, grouped=grouped, always_deltas=always)
+            except UnsupportedQueryError as error:
+                raise error.located(view.sql, _joins_of(view.sql)) from None
             cores.append(PlannedCore(i, len(stages), stage.query, classification, choice))
             outputs.append(_lower_core(view, i, choice, tables, stages))
         else:
@@ -107,6 +111,12 @@ def plan_view(
     output = tuple(ColumnPlan(c.name, str(c.type), c.nullable) for c in view.columns)
     plan = MaintenancePlan(PLAN_VERSION, view.name, tuple(stages), output)
     return PlannedView(view, plan, tuple(cores), tuple(position for position, _ in outputs))
+
+
+def _joins_of(sql: str) -> Span:
+    """The part of a query that joins: from the first FROM on."""
+    found = re.search(r"\bFROM\b", sql, re.IGNORECASE)
+    return Span(0 if found is None else found.start(), len(sql))
 
 
 def _reads_deltas_always(view: LogicalView, core: int, classification: Classification) -> bool:

@@ -63,11 +63,12 @@ def columns_of(expression: Expression) -> frozenset[str]:
     return frozenset(e.name for e in walk(expression) if isinstance(e, ColumnRef))
 
 
-_NEVER_FAIL = frozenset(
+_OPERATIONS_THAT_NEVER_FAIL = (
     "eq ne lt le gt ge eq_null_safe and or not in is_null is_not_null case coalesce if nullif year month day quarter dayofweek"
     " dayofyear weekofyear hour minute second substring upper lower trim ltrim rtrim length concat replace left right"
-    " starts_with ends_with contains greatest least".split()
+    " starts_with ends_with contains greatest least"
 )
+_NEVER_FAIL = frozenset(_OPERATIONS_THAT_NEVER_FAIL.split())
 
 
 def may_fail(expression: Expression) -> bool:

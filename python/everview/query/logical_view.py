@@ -7,6 +7,7 @@ components of its query.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -120,3 +121,21 @@ class LogicalView:
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
         return self.stages[-1].columns
+
+    @property
+    def expressions(self) -> Iterator[Expression]:
+        """All expressions of all stages."""
+        for stage in self.stages:
+            match stage:
+                case Core(query=query):
+                    for atom in query.atoms:
+                        yield from (e for _, e in atom.bindings)
+                        yield from (e for e in (atom.filter, *atom.factors) if e is not None)
+                case GroupAggregate(aggregates=aggregates):
+                    yield from (a.argument for a in aggregates if a.argument is not None)
+                case Map(expressions=expressions):
+                    yield from (e for _, e in expressions)
+                case Filter(predicate=predicate):
+                    yield predicate
+                case Distinct():
+                    pass

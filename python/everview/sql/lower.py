@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everview.errors import SchemaError
-from everview.query.expression import ColumnRef, Expression
+from everview.query.expression import Call, ColumnRef, Expression
 from everview.query.logical_view import Core, Distinct, LogicalView, Map, Stage
 from everview.sql.aggregates import AggregateCollector
 from everview.sql.expressions import ExpressionLowering
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from everview.schema.table import Table
 
+_MOST_LEVELS = 50
+"""The deepest nesting of calls that a plan may carry: engines parse plans with a bounded stack."""
+
 
 def lower_query(name: str, sql: str, tables: Mapping[str, Table]) -> LogicalView:
     """The logical view of a SELECT. ``tables`` is keyed by lower-case name.
@@ -38,9 +41,17 @@ def lower_query(name: str, sql: str, tables: Mapping[str, Table]) -> LogicalView
     hop(src, dst) :- a(src, a_dst), b(a_dst, dst)
     """
     try:
-        return _lower(name, sql, tables)
+        view = _lower(name, sql, tables)
+        depth = max(map(_depth, view.expressions), default=0)
     except RecursionError:
         raise too_deep(sql) from None
+    if depth > _MOST_LEVELS:
+        raise too_deep(sql)
+    return view
+
+
+def _depth(expression: Expression) -> int:
+    return 1 + max(map(_depth, expression.args), default=0) if isinstance(expression, Call) else 1
 
 
 def _lower(name: str, sql: str, tables: Mapping[str, Table]) -> LogicalView:

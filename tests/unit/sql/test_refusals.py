@@ -3,6 +3,8 @@
 import pytest
 
 from everview.errors import EverviewError, SchemaError, SqlParseError, UnsupportedQueryError
+from everview.schema.datatype import BIGINT
+from everview.schema.table import Column, Table
 from everview.sql import lower_query, parse_statements
 from everview.sql.reject import REASONS
 
@@ -244,3 +246,10 @@ def test_deep_nesting_is_an_error_of_ours(tables) -> None:
 def test_long_chains_are_fine(tables) -> None:
     condition = " AND ".join(f"x <> {n}" for n in range(3000))
     assert len(lower_query("v", f"SELECT x FROM t WHERE {condition}", tables).stages) == 1
+
+
+@pytest.mark.parametrize("terms", [80, 300, 3000])
+def test_expressions_nested_too_deeply(terms):
+    g = Table("g", (Column("a", BIGINT),))
+    with pytest.raises(SqlParseError, match="nested too deeply"):
+        lower_query("v", f"SELECT {' + '.join(['a'] * terms)} AS s FROM g", {"g": g})
