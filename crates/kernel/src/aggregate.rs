@@ -13,6 +13,7 @@ use crate::consolidate::RowCodec;
 use crate::double_sum::DoubleSum;
 use crate::enumerate::Sink;
 use crate::error::KernelError;
+use crate::hash::push_words;
 use crate::interner::Interner;
 use crate::plan::{self, Function};
 use crate::pool::WordPool;
@@ -409,7 +410,7 @@ impl GroupAggregate {
         before: (&[i128], &[DoubleSum]),
         after: (&[i128], &[DoubleSum]),
     ) {
-        if before == after {
+        if before.0.iter().eq(after.0) && before.1 == after.1 {
             return;
         }
         snapshot.may_repeat |= self.reticent && self.telling.iter().all(|&at| before.0[at] == after.0[at]);
@@ -634,8 +635,11 @@ fn mean(sum: i128, count: i128, digits: u32) -> Option<i128> {
 
 impl Snapshot {
     fn push(&mut self, key: &[u64], sums: &[i128], doubles: &[DoubleSum], weight: i64) {
-        self.keys.extend_from_slice(key);
-        self.sums.extend_from_slice(sums);
+        push_words(&mut self.keys, key);
+        match sums {
+            [count] => self.sums.push(*count),
+            sums => self.sums.extend_from_slice(sums),
+        }
         self.doubles.extend_from_slice(doubles);
         self.weights.push(weight);
     }

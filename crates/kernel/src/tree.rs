@@ -135,7 +135,8 @@ pub struct Tree {
     pub(crate) scratch: crate::settle::Scratch,
     pending: Vec<Vec<Pending>>,
     pending_factors: Vec<Vec<i128>>,
-    key: Vec<u64>,
+    /// Buffers for keys, as many as guards stand above each other.
+    keys: Vec<Vec<u64>>,
 }
 
 impl Tree {
@@ -185,7 +186,7 @@ impl Tree {
             overflow: false,
             counters: Counters::default(),
             scratch: crate::settle::Scratch::default(),
-            key: Vec::new(),
+            keys: Vec::new(),
         };
         tree.programs = (0..tree.nodes.len()).map(|n| Program::build(&tree, n)).collect();
         let (entry, _) = tree.edges[0].hub.find_or_insert(&[]);
@@ -329,7 +330,7 @@ impl Tree {
 
     /// Links a new row to its entries above and below.
     pub(crate) fn link_row(&mut self, node: usize, row: u32) {
-        let mut key = std::mem::take(&mut self.key);
+        let mut key = self.keys.pop().unwrap_or_default();
         for place in 0..self.nodes[node].downs.len() {
             let from = &self.nodes[node];
             from.down_keys[place].cut(from.rows.values(row), &mut key);
@@ -344,7 +345,7 @@ impl Tree {
             self.edges[hub].hub.add_child(entry);
         }
         self.nodes[node].rows.set(row, LINKED);
-        self.key = key;
+        self.keys.push(key);
     }
 
     fn attach_below(&mut self, node: usize, row: u32, place: usize, entry: u32) {
@@ -369,29 +370,28 @@ impl Tree {
         entry
     }
 
+    /// Makes the row of a guard's new entry, and what it refers to. Recursive where guards stand above guards; buffers are recycled.
     fn create_projection_row(&mut self, hub: usize, entry: u32) {
         let node = self.edges[hub].parent;
-        let values = self.edges[hub].hub.key(entry).to_vec();
-        let row = self.nodes[node].rows.insert_unindexed(&values);
+        let row = self.nodes[node].rows.insert_unindexed(self.edges[hub].hub.key(entry));
         self.nodes[node].rows.set_weight(row, 1);
-        let saved = std::mem::take(&mut self.key);
-        let mut key = Vec::new();
+        let mut key = self.keys.pop().unwrap_or_default();
         self.attach_below(node, row, 0, entry);
         for place in 1..self.nodes[node].downs.len() {
             let from = &self.nodes[node];
-            from.down_keys[place].cut(&values, &mut key);
+            from.down_keys[place].cut(from.rows.values(row), &mut key);
             let below = self.entry(from.downs[place], &key);
             self.attach_below(node, row, place, below);
         }
         let from = &self.nodes[node];
         if let Some((above, _)) = from.up {
-            from.up_key.cut(&values, &mut key);
+            from.up_key.cut(from.rows.values(row), &mut key);
             let up = self.entry(above, &key);
             self.nodes[node].rows.set_up(row, up);
             self.edges[above].hub.add_child(up);
         }
         self.nodes[node].rows.set(row, LINKED);
-        self.key = saved;
+        self.keys.push(key);
     }
 
     /// Takes a dead row out of the tree and frees what nothing refers to any more.
