@@ -162,6 +162,21 @@ impl Program {
         Some(Self { steps, outer, inner, passed: Cell::new(0) })
     }
 
+    /// Whether a result is one row of the starting node.
+    pub(crate) fn is_single(&self) -> bool {
+        self.steps.len() == 1
+    }
+
+    /// Emits the one result that is `row`, with this weight; returns whether the weight left its range.
+    #[inline]
+    pub(crate) fn emit_single(&self, tree: &Tree, row: u32, weight: &[i128], sink: &mut Sink) -> bool {
+        let rows = &tree.nodes[self.steps[0].node].rows;
+        for &(column, word) in &self.inner {
+            sink.columns[column].push(rows.value(row, word));
+        }
+        push_weight(sink, weight)
+    }
+
     /// Emits every result through `row`, weighted with the sink's start weight. Returns rows visited and whether a product overflowed.
     pub(crate) fn run_from(&self, tree: &Tree, row: u32, sink: &mut Sink, skip: u32) -> (u64, bool) {
         let mut walk = std::mem::take(&mut sink.walk);
@@ -194,12 +209,7 @@ impl Program {
             if walk.at != 0 && sink.len() < limit {
                 walk.at = 0;
                 let weight = std::mem::take(&mut sink.start);
-                let row = walk.rows[0];
-                let rows = &tree.nodes[self.steps[0].node].rows;
-                for &(column, word) in &self.inner {
-                    sink.columns[column].push(rows.value(row, word));
-                }
-                overflow |= push_weight(sink, &weight);
+                overflow |= self.emit_single(tree, walk.rows[0], &weight, sink);
                 sink.start = weight;
                 steps = 1;
             }

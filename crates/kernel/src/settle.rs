@@ -436,18 +436,17 @@ impl Tree {
             {
                 continue;
             }
-            if self.set {
-                sink.start(&[if change.now { 1 } else { -1 }]);
-                if change.was == change.now {
-                    continue;
-                }
-            } else {
-                let value = &scratch.values[i * components..(i + 1) * components];
-                if value.iter().all(|&v| v == 0) {
-                    continue;
-                }
-                sink.start(value);
+            let sign = [if change.now { 1 } else { -1 }];
+            let weight = if self.set { &sign[..] } else { &scratch.values[i * components..(i + 1) * components] };
+            if weight.iter().all(|&v| v == 0) {
+                continue;
             }
+            if program.is_single() {
+                self.counters.steps += 1;
+                self.overflow |= program.emit_single(self, change.row, weight, sink);
+                continue;
+            }
+            sink.start(weight);
             let (steps, overflow) = program.run_from(self, change.row, sink, skip);
             self.counters.steps += steps;
             self.overflow |= overflow;

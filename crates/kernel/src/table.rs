@@ -73,6 +73,8 @@ pub struct Staged {
     pub weights: Vec<i64>,
     /// The row of the user's batch each came from.
     pub sources: Vec<u32>,
+    /// Rows that the commit left without multiplicity.
+    emptied: Vec<u32>,
     moves: Vec<Move>,
     latest: Option<i64>,
     log: Option<RetentionLog>,
@@ -501,6 +503,9 @@ impl BaseTable {
 
     /// Drops what nets to nothing.
     fn drop_unchanged(&mut self, staged: &mut Staged) {
+        if !staged.weights.contains(&0) {
+            return;
+        }
         let mut kept = 0;
         for i in 0..staged.rows.len() {
             let row = staged.rows[i];
@@ -608,12 +613,16 @@ impl BaseTable {
         self.add_weights(staged, -1, interner);
     }
 
-    fn add_weights(&mut self, staged: &Staged, sign: i64, interner: &mut Interner) {
+    fn add_weights(&mut self, staged: &mut Staged, sign: i64, interner: &mut Interner) {
+        staged.emptied.clear();
         for (&row, &weight) in staged.rows.iter().zip(&staged.weights) {
             let before = self.rows.weight(row);
             let after = before + sign * weight;
             self.rows.set_weight(row, after);
             self.total += sign * weight;
+            if after == 0 {
+                staged.emptied.push(row);
+            }
             // texts of rows that leave stay until `finish`: deltas still speak of them
             let references = if before == 0 && sign > 0 {
                 1
@@ -630,13 +639,11 @@ impl BaseTable {
 
     /// Frees the rows that the committed batch left without multiplicity.
     pub fn finish(&mut self, staged: &Staged, interner: &mut Interner) {
-        for &row in &staged.rows {
-            if self.rows.weight(row) == 0 {
-                for &word in &self.text_words {
-                    interner.refer(self.rows.value(row, word) as u32, -1);
-                }
-                self.rows.remove(row);
+        for &row in &staged.emptied {
+            for &word in &self.text_words {
+                interner.refer(self.rows.value(row, word) as u32, -1);
             }
+            self.rows.remove(row);
         }
     }
 
