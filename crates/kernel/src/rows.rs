@@ -1,14 +1,15 @@
 //! The rows of one node: a slab of fixed-width records with intrusive list links.
 //!
-//! Representation: four parallel arrays indexed by row id. `values` holds the row's words, `weights` its multiplicity,
-//! `factors` its annotation factors, `links` its state and list links. Freed ids are chained through `NEXT` and reused,
+//! Representation: parallel arrays indexed by row id. `values` holds the row's words, `weights` its multiplicity, `factors` its
+//! annotation factors, `states` its flags, `nexts` the next row of its side, `links` everything else. States and nexts are apart
+//! because enumeration walks them: four bytes a row stay in the cache where whole records would not. Freed ids are chained through `nexts` and reused,
 //! so ids are dense and space is linear in the largest number of rows held at once.
 //!
-//! Links of a row, `5 + 3 * downs` words:
-//!   `STATE`  flags and the number of hubs below that do not support the row
+//! A state has the flags and, above them, the number of hubs below that do not support the row.
+//! Links of a row, `3 + 3 * downs` words:
 //!   `STAMP`  position in the list of this batch's pending changes, or `NONE`
 //!   `UP`     the entry of the hub above
-//!   `PREV`, `NEXT`   neighbours among the alive rows of the same side of that entry
+//!   `PREV`   the row before among the alive rows of the same side of that entry (`nexts` has the one after)
 //!   then per hub below: its entry, and the neighbours among that entry's parent rows
 //!
 //! Invariants: R1 a row is in the side list of its entry above iff it is `ALIVE`; R2 it is in the parent list of every
@@ -34,12 +35,10 @@ pub const LINKED: u32 = 16;
 /// One unsupported hub below, in the upper part of the state word.
 const MISSING_ONE: u32 = 1 << 8;
 
-const STATE: usize = 0;
-const STAMP: usize = 1;
-const UP: usize = 2;
-const PREV: usize = 3;
-const NEXT: usize = 4;
-const DOWN: usize = 5;
+const STAMP: usize = 0;
+const UP: usize = 1;
+const PREV: usize = 2;
+const DOWN: usize = 3;
 
 /// The rows of one node.
 #[derive(Debug, Default)]
@@ -50,6 +49,8 @@ pub struct Rows {
     values: Vec<u64>,
     weights: Vec<i64>,
     factors: Vec<i128>,
+    states: Vec<u32>,
+    nexts: Vec<u32>,
     links: Vec<u32>,
     free: u32,
     len: usize,
@@ -88,7 +89,7 @@ impl Rows {
         self.values.capacity() * 8
             + self.weights.capacity() * 8
             + self.factors.capacity() * 16
-            + self.links.capacity() * 4
+            + (self.states.capacity() + self.nexts.capacity() + self.links.capacity()) * 4
             + self.index.allocation_size()
     }
 
@@ -149,44 +150,44 @@ impl Rows {
     /// Whether all of `flags` are set.
     #[inline]
     pub fn has(&self, row: u32, flags: u32) -> bool {
-        self.link(row, STATE) & flags == flags
+        self.states[row as usize] & flags == flags
     }
 
     /// Whether any of `flags` is set.
     #[inline]
     pub fn has_any(&self, row: u32, flags: u32) -> bool {
-        self.link(row, STATE) & flags != 0
+        self.states[row as usize] & flags != 0
     }
 
     /// Sets flags.
     #[inline]
     pub fn set(&mut self, row: u32, flags: u32) {
-        self.links[row as usize * self.stride + STATE] |= flags;
+        self.states[row as usize] |= flags;
     }
 
     /// Clears flags.
     #[inline]
     pub fn clear(&mut self, row: u32, flags: u32) {
-        self.links[row as usize * self.stride + STATE] &= !flags;
+        self.states[row as usize] &= !flags;
     }
 
     /// Whether every hub below supports the row.
     #[inline]
     pub fn supported(&self, row: u32) -> bool {
-        self.link(row, STATE) < MISSING_ONE
+        self.states[row as usize] < MISSING_ONE
     }
 
     /// One more hub below does not support the row.
     #[inline]
     pub fn lose_support(&mut self, row: u32) {
-        self.links[row as usize * self.stride + STATE] += MISSING_ONE;
+        self.states[row as usize] += MISSING_ONE;
     }
 
     /// One hub more supports the row.
     #[inline]
     pub fn gain_support(&mut self, row: u32) {
         debug_assert!(!self.supported(row));
-        self.links[row as usize * self.stride + STATE] -= MISSING_ONE;
+        self.states[row as usize] -= MISSING_ONE;
     }
 
     /// The row's place in the batch's list of pending changes, or `NONE`.
@@ -228,15 +229,13 @@ impl Rows {
     /// The next alive row of the same side.
     #[inline]
     pub fn next(&self, row: u32) -> u32 {
-        self.link(row, NEXT)
+        self.nexts[row as usize]
     }
 
     /// The flags of a row (with its missing support above them) and the next alive row of the same side.
     #[inline]
     pub fn state_and_next(&self, row: u32) -> (u32, u32) {
-        let start = row as usize * self.stride;
-        let links = &self.links[start..start + DOWN];
-        (links[STATE], links[NEXT])
+        (self.states[row as usize], self.nexts[row as usize])
     }
 
     /// The next parent row of the same entry, for the hub in place `down` below.
@@ -249,7 +248,7 @@ impl Rows {
     #[inline]
     pub fn push_front(&mut self, row: u32, head: u32) {
         self.set_link(row, PREV, NONE);
-        self.set_link(row, NEXT, head);
+        self.nexts[row as usize] = head;
         if head != NONE {
             self.set_link(head, PREV, row);
         }
@@ -258,14 +257,14 @@ impl Rows {
     /// Takes the row out of the side list that starts at `head`; returns the new head.
     #[inline]
     pub fn unlink(&mut self, row: u32, head: u32) -> u32 {
-        let (prev, next) = (self.link(row, PREV), self.link(row, NEXT));
+        let (prev, next) = (self.link(row, PREV), self.nexts[row as usize]);
         if next != NONE {
             self.set_link(next, PREV, prev);
         }
         if prev == NONE {
             return next;
         }
-        self.set_link(prev, NEXT, next);
+        self.nexts[prev as usize] = next;
         head
     }
 
@@ -347,11 +346,12 @@ impl Rows {
             self.weights.push(0);
             (0..self.factor_count).for_each(|_| self.factors.push(0));
             // links to entries below are set before they are read
-            self.links.push(0);
-            (1..self.stride).for_each(|_| self.links.push(NONE));
+            self.states.push(0);
+            self.nexts.push(NONE);
+            (0..self.stride).for_each(|_| self.links.push(NONE));
             return row;
         }
-        self.free = self.link(row, NEXT);
+        self.free = self.nexts[row as usize];
         let start = row as usize * self.width;
         copy_words(&mut self.values[start..start + self.width], words);
         self.weights[row as usize] = 0;
@@ -359,7 +359,8 @@ impl Rows {
             *factor = 0;
         }
         let start = row as usize * self.stride;
-        self.links[start..start + DOWN].copy_from_slice(&[0, NONE, NONE, NONE, NONE]);
+        self.links[start..start + DOWN].copy_from_slice(&[NONE; DOWN]);
+        (self.states[row as usize], self.nexts[row as usize]) = (0, NONE);
         row
     }
 
@@ -368,6 +369,8 @@ impl Rows {
         self.values.clear();
         self.weights.clear();
         self.factors.clear();
+        self.states.clear();
+        self.nexts.clear();
         self.links.clear();
         self.index.clear();
         self.free = NONE;
@@ -383,8 +386,8 @@ impl Rows {
                 found.remove();
             }
         }
-        self.set_link(row, NEXT, self.free);
-        self.set_link(row, STATE, 0);
+        self.nexts[row as usize] = self.free;
+        self.states[row as usize] = 0;
         self.weights[row as usize] = i64::MIN;
         self.free = row;
         self.len -= 1;
