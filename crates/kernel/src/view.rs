@@ -33,7 +33,7 @@ enum Operator {
     AggregateRows(Box<(GroupAggregate, RowCodec)>),
     Map(Vec<Expr>),
     Filter(Expr),
-    Distinct(Distinct),
+    Distinct(Box<Distinct>),
 }
 
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl View {
                 Stage::Filter { input, predicate } => (input, Operator::Filter(predicate), types.clone()),
                 Stage::Distinct { input } => {
                     nets_at_end = false;
-                    (input, Operator::Distinct(Distinct::new(&types)), types.clone())
+                    (input, Operator::Distinct(Box::new(Distinct::new(&types))), types.clone())
                 }
             };
             if from != at {
