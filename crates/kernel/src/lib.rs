@@ -20,6 +20,7 @@ pub mod error;
 pub mod hash;
 pub mod hub;
 pub mod interner;
+mod key_index;
 pub mod plan;
 pub mod pool;
 pub mod retention;

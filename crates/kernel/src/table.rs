@@ -8,8 +8,8 @@
 
 use crate::codec::{self, Place, encode, words_of};
 use crate::error::KernelError;
-use crate::hash::fold;
 use crate::interner::Interner;
+use crate::key_index::{KeyIndex, hash_key};
 use crate::pool::WordPool;
 use crate::retention::{Move, Retention, RetentionLog, Window};
 use crate::rows::{NONE, Rows};
@@ -78,13 +78,6 @@ pub struct Staged {
     moves: Vec<Move>,
     latest: Option<i64>,
     log: Option<RetentionLog>,
-}
-
-#[derive(Debug, Default)]
-struct KeyIndex {
-    columns: Vec<usize>,
-    words: Vec<usize>,
-    index: HashTable<u32>,
 }
 
 /// A base table.
@@ -670,29 +663,6 @@ impl BaseTable {
         });
         format!("({})", parts.collect::<Vec<_>>().join(", "))
     }
-}
-
-impl KeyIndex {
-    fn find(&self, words: &[u64], rows: &Rows) -> Option<u32> {
-        let same = |&row: &u32| self.words.iter().all(|&w| rows.value(row, w) == words[w]);
-        self.index.find(hash_key(&self.words, words), same).copied()
-    }
-
-    fn insert(&mut self, row: u32, rows: &Rows) {
-        let hash = hash_key(&self.words, rows.values(row));
-        self.index.insert_unique(hash, row, |&other| hash_key(&self.words, rows.values(other)));
-    }
-
-    fn remove(&mut self, row: u32, rows: &Rows) {
-        let hash = hash_key(&self.words, rows.values(row));
-        if let Ok(found) = self.index.find_entry(hash, |&other| other == row) {
-            found.remove();
-        }
-    }
-}
-
-fn hash_key(key: &[usize], words: &[u64]) -> u64 {
-    key.iter().fold(0x243F_6A88_85A3_08D3, |hash, &word| fold(hash, words[word]))
 }
 
 fn fit(column: &BaseColumn) -> Result<Option<Expr>, KernelError> {
