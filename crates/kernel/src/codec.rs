@@ -42,7 +42,8 @@ pub fn double_word(value: f64) -> u64 {
     }
 }
 
-fn float_word(value: f32) -> u64 {
+/// The word of a float: equal values have equal words.
+pub fn float_word(value: f32) -> u64 {
     if value == 0.0 {
         0
     } else if value.is_nan() {

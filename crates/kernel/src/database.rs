@@ -83,6 +83,30 @@ impl Database {
         self.tables[table].as_ref().expect("the session knows which tables there are")
     }
 
+    /// How many copies of each of these whole rows a table holds.
+    pub fn copies_of(&mut self, table: usize, columns: &[ArrayRef]) -> Result<Vec<i64>, KernelError> {
+        let base = self.tables[table].as_ref().expect("the session knows which tables there are");
+        let copies = base.copies_of(columns, &mut self.interner);
+        self.interner.sweep();
+        copies
+    }
+
+    /// The rows of a table with these primary keys: positions of the keys that are there, and their rows' columns.
+    pub fn rows_with_keys(
+        &mut self,
+        table: usize,
+        keys: &[ArrayRef],
+    ) -> Result<(Vec<u32>, Vec<ArrayRef>), KernelError> {
+        let base = self.tables[table].as_ref().expect("the session knows which tables there are");
+        let found = base.rows_with_keys(keys, &mut self.interner);
+        let columns = found.map(|(positions, rows)| {
+            let decode = |column| base.decode(column, &rows, &self.interner, &self.pool);
+            (positions, (0..base.columns().len()).map(decode).collect())
+        });
+        self.interner.sweep();
+        columns
+    }
+
     /// Sets the largest time that a table's window has seen, when it is restored.
     pub fn set_latest_time(&mut self, table: usize, latest: Option<i64>) {
         let target = self.tables[table].as_mut().expect("the session knows which tables there are");

@@ -2,7 +2,8 @@
 //!
 //! From the bottom up: `rows` and `hub` are the slabs; `tree`, `settle` and `enumerate` are the semi-join tree, `totals` its answers without
 //! enumeration; `codec` and `interner` turn Arrow columns into words and back; `table` is a base table, `scan` the way from its changes
-//! to an atom's; `aggregate` and `distinct` are the operators above a tree; `view` is a chain of them; `database` commits batches.
+//! to an atom's; `aggregate` and `distinct` are the operators above a tree; `view` is a chain of them; `database` commits batches;
+//! `exchange` is for rows that travel between engines.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ pub mod distinct;
 pub mod double_sum;
 pub mod enumerate;
 pub mod error;
+pub mod exchange;
 pub mod hash;
 pub mod hub;
 pub mod interner;
@@ -29,6 +31,7 @@ pub mod scan;
 mod settle;
 pub mod shape;
 pub mod table;
+mod table_read;
 pub mod totals;
 pub mod tree;
 pub mod view;

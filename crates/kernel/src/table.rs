@@ -154,6 +154,11 @@ impl BaseTable {
         &self.columns
     }
 
+    /// The rows.
+    pub(crate) fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
     /// The words of a row.
     #[inline]
     pub fn row(&self, row: u32) -> &[u64] {
@@ -354,17 +359,8 @@ impl BaseTable {
         staged: &mut Staged,
         interner: &mut Interner,
     ) -> Result<(), KernelError> {
-        let Some(key) = &self.key else { return Err(self.needs_key("a delete by key")) };
-        let count = columns.first().map_or(0, Array::len);
-        let mut matrix = vec![0; count * self.width];
-        for (array, &column) in columns.iter().zip(&key.columns) {
-            self.check_not_null(column, array)?;
-            let array = self.fit(column, array)?;
-            let spec = &self.columns[column];
-            let place = Place { stride: self.width, offset: spec.offset, null: None };
-            encode(&array, spec.data_type, &mut matrix, place, interner);
-        }
-        for i in 0..count {
+        let matrix = self.encode_keys(columns, "a delete by key", interner)?;
+        for i in 0..columns.first().map_or(0, Array::len) {
             let words = &matrix[i * self.width..(i + 1) * self.width];
             match self.find_by_key(words) {
                 Some(old) if self.rows.stamp(old) == NONE => {
@@ -398,7 +394,26 @@ impl BaseTable {
         error.with_hint("declare PRIMARY KEY (...) in CREATE TABLE, or pass whole rows")
     }
 
-    fn encode_rows(&self, columns: &[ArrayRef], interner: &mut Interner) -> Result<Vec<u64>, KernelError> {
+    /// Rows in which only the words of the primary key are set.
+    pub(crate) fn encode_keys(
+        &self,
+        columns: &[ArrayRef],
+        what: &str,
+        interner: &mut Interner,
+    ) -> Result<Vec<u64>, KernelError> {
+        let Some(key) = &self.key else { return Err(self.needs_key(what)) };
+        let mut matrix = vec![0; columns.first().map_or(0, Array::len) * self.width];
+        for (array, &column) in columns.iter().zip(&key.columns) {
+            self.check_not_null(column, array)?;
+            let array = self.fit(column, array)?;
+            let spec = &self.columns[column];
+            let place = Place { stride: self.width, offset: spec.offset, null: None };
+            encode(&array, spec.data_type, &mut matrix, place, interner);
+        }
+        Ok(matrix)
+    }
+
+    pub(crate) fn encode_rows(&self, columns: &[ArrayRef], interner: &mut Interner) -> Result<Vec<u64>, KernelError> {
         let count = columns.first().map_or(0, Array::len);
         let mut matrix = vec![0; count * self.width];
         for (position, array) in columns.iter().enumerate() {
@@ -557,7 +572,7 @@ impl BaseTable {
     }
 
     /// The row with the primary key found in these words (of a whole row).
-    fn find_by_key(&self, words: &[u64]) -> Option<u32> {
+    pub(crate) fn find_by_key(&self, words: &[u64]) -> Option<u32> {
         self.key.as_ref()?.find(words, &self.rows)
     }
 

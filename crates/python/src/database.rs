@@ -6,16 +6,16 @@
 use crate::errors::{bug, raise, stale};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt32Array};
 use arrow_buffer::ScalarBuffer;
-use arrow_pyarrow::PyArrowType;
+use arrow_pyarrow::{PyArrowType, ToPyArrow};
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 use everview_expr::DataType;
 use everview_kernel::aggregate::Flow;
 use everview_kernel::error::KernelError;
 use everview_kernel::plan::Plan;
 use everview_kernel::retention::Window;
-use everview_kernel::table::Change;
+use everview_kernel::table::{BaseTable, Change};
 use everview_kernel::view;
 use everview_kernel::{database as kernel, pool::WordPool};
 use pyo3::prelude::*;
@@ -40,7 +40,7 @@ pub struct Cursor {
 
 /// Runs the kernel with the interpreter detached. A panic is a bug: it is raised as an internal error, after which the session answers
 /// nothing more from this database.
-fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, KernelError> + Send) -> PyResult<T> {
+pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, KernelError> + Send) -> PyResult<T> {
     let outcome = py.detach(|| std::panic::catch_unwind(AssertUnwindSafe(work)));
     outcome.unwrap_or_else(|panic| Err(KernelError::new("INTERNAL_ERROR", panic_text(panic.as_ref())))).map_err(raise)
 }
@@ -173,11 +173,40 @@ impl Database {
             let columns = (0..base.columns().len())
                 .map(|c| base.decode(c, &rows.rows, database.interner(), database.pool()))
                 .collect();
-            let fields = base.columns().iter().map(|c| Field::new(c.name.clone(), c.data_type.arrow(), c.nullable));
-            let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-            delta_batch(&schema, Flow { columns, weights: rows.weights, may_repeat: false }, database.pool())
+            delta_batch(
+                &table_schema(base),
+                Flow { columns, weights: rows.weights, may_repeat: false },
+                database.pool(),
+            )
         });
         Ok(PyArrowType(batch?))
+    }
+
+    /// How many copies of each row of the batch (whole rows in the table's column order) a table holds, as a `pyarrow.Int64Array`.
+    fn copies_of<'py>(
+        &self,
+        py: Python<'py>,
+        table: usize,
+        rows: PyArrowType<RecordBatch>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let copies = run(py, || lock(&self.inner).copies_of(table, rows.0.columns()))?;
+        Int64Array::from(copies).to_data().to_pyarrow(py)
+    }
+
+    /// The rows of a table with the primary keys of the batch: positions of the keys that are there, and a batch of their rows.
+    fn rows_with_keys<'py>(
+        &self,
+        py: Python<'py>,
+        table: usize,
+        keys: PyArrowType<RecordBatch>,
+    ) -> PyResult<(Bound<'py, PyAny>, PyArrowType<RecordBatch>)> {
+        let (positions, rows) = run(py, || {
+            let mut database = lock(&self.inner);
+            let (positions, columns) = database.rows_with_keys(table, keys.0.columns())?;
+            let count = positions.len();
+            Ok((positions, view::record_batch(&table_schema(database.table(table)), columns, count)?))
+        })?;
+        Ok((UInt32Array::from(positions).to_data().to_pyarrow(py)?, PyArrowType(rows)))
     }
 
     /// The largest time (microseconds since 1970) that a table's window has seen.
@@ -245,6 +274,11 @@ impl Cursor {
         })?;
         Ok(batch.map(PyArrowType))
     }
+}
+
+fn table_schema(table: &BaseTable) -> SchemaRef {
+    let fields = table.columns().iter().map(|c| Field::new(c.name.clone(), c.data_type.arrow(), c.nullable));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// A flow as a record batch with the column `_multiplicity`.

@@ -6,6 +6,7 @@
 mod database;
 mod errors;
 mod evaluate;
+mod exchange;
 
 use pyo3::prelude::*;
 
@@ -17,5 +18,8 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("KernelError", module.py().get_type::<errors::KernelError>())?;
     module.add("PLAN_VERSION", everview_kernel::plan::VERSION)?;
     module.add_function(wrap_pyfunction!(evaluate::evaluate, module)?)?;
+    module.add_function(wrap_pyfunction!(exchange::hash_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(exchange::group_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(exchange::net_rows, module)?)?;
     Ok(())
 }
