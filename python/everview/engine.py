@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everview._kernel import Cursor, Database, KernelError
+from everview._kernel import Cursor, Database, KernelError, evaluate, group_rows, hash_rows, net_rows
 from everview.errors import (
     AccessPatternError,
     ChangeError,
@@ -20,7 +20,17 @@ from everview.errors import (
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Cursor", "Database", "refusals"]
+__all__ = [
+    "Cursor",
+    "Database",
+    "KernelError",
+    "evaluate",
+    "group_rows",
+    "hash_rows",
+    "net_rows",
+    "refusals",
+    "translate",
+]
 
 _BUGS = frozenset({"INTERNAL_ERROR", "INVALID_PLAN", "INVALID_EXPRESSION"})
 _CLASSES: dict[str, type[EverviewError]] = {

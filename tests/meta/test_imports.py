@@ -12,7 +12,8 @@ LAYERS = [
     ("sql", "analysis"),
     ("plan",),
     ("engine", "interop"),
-    ("session",),
+    ("session", "shards"),
+    ("spark",),
     ("cli", "testing"),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -44,7 +45,7 @@ CONFINED = {
     "everview._kernel": lambda path: path == "engine.py",
     "duckdb": lambda path: path.startswith("testing/") or path == "cli/demo.py",
     "hypothesis": lambda path: path.startswith("testing/"),
-    "pyspark": lambda path: False,
+    "pyspark": lambda path: path.startswith("spark/"),
     "typer": lambda path: path.startswith("cli/"),
     "rich": lambda path: path.startswith("cli/"),
 }

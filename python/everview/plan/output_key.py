@@ -1,0 +1,58 @@
+"""The key of a view's rows, if it has one: columns whose values belong to at most one row of the result.
+
+What: groups are told apart by their keys. Results of a join without grouping are told apart by head variables that determine, through the
+primary keys of the tables, one row of every atom. Where neither is in the output there is no key.
+Representation: names of output columns, in their order; the empty tuple for a view of one row, None for a view without key.
+Invariants: K1, two rows of a result never agree on the key; K2, no column can be left out.
+Cost: quadratic in the number of head variables.
+"""
+
+from __future__ import annotations
+
+from everview.query.conjunctive import ConjunctiveQuery
+from everview.query.expression import ColumnRef
+from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, LogicalView, Map
+
+
+def output_key(view: LogicalView) -> tuple[str, ...] | None:
+    """The key of a view's rows."""
+    key: tuple[str, ...] | None = None
+    for stage in view.stages:
+        match stage:
+            case Core(query=query):
+                key = _join_key(query)
+            case GroupAggregate(keys=keys):
+                key = tuple(k.name for k in keys)
+            case Map(expressions=expressions):
+                names = {e.name: name for name, e in reversed(expressions) if isinstance(e, ColumnRef)}
+                key = tuple(names[k] for k in key) if key is not None and all(k in names for k in key) else None
+            case Distinct() | Filter():
+                pass
+    if key is None:
+        return None
+    position = {c.name: i for i, c in enumerate(view.columns)}
+    return tuple(sorted(key, key=position.__getitem__))
+
+
+def _join_key(query: ConjunctiveQuery) -> tuple[str, ...] | None:
+    if query.distinct or not _is_key(query, frozenset(query.head)):
+        return None
+    key = list(query.head)
+    for variable in reversed(query.head):
+        rest = [v for v in key if v != variable]
+        if _is_key(query, frozenset(rest)):
+            key = rest
+    return tuple(key)
+
+
+def _is_key(query: ConjunctiveQuery, variables: frozenset[str]) -> bool:
+    """Whether variables determine a row of every atom."""
+    known, left = set(variables), list(query.atoms)
+    while left:
+        found = [a for a in left if any(key <= known for key in a.keys)]
+        if not found:
+            return False
+        for atom in found:
+            known.update(atom.variables)
+            left.remove(atom)
+    return True

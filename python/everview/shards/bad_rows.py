@@ -1,0 +1,105 @@
+"""Rows that an engine must refuse, found before it is asked, and written apart.
+
+A delete of rows that are not there is the one thing that is wrong with a row only in the light of an engine's state; everything else is
+judged where rows come in. The verdict depends on the table's content and the batch alone, so all engines that hold the row agree on it, and
+only one of them reports it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from everview.interop.batch import MULTIPLICITY
+from everview.shards.blob import Section
+from everview.shards.changes import net
+from everview.shards.view_engine import ViewEngine
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that was set aside, and why."""
+
+    table: str
+    code: str
+    reason: str
+    row: Mapping[str, Any]
+
+    def to_json(self, batch: int) -> str:
+        """One line of a dead-letter file."""
+        return json.dumps(
+            {"table": self.table, "code": self.code, "reason": self.reason, "batch": batch, "row": dict(self.row)},
+            default=str,
+        )
+
+
+class Letters(Protocol):
+    """Takes the bad rows of a batch."""
+
+    def write(self, rows: Sequence[BadRow]) -> None:
+        """Write all bad rows that one engine found in one batch; a replay writes the same again."""
+
+
+class DeadLetterFile:
+    """A file per batch and place (stage and engine), replaced as a whole when a batch is replayed."""
+
+    def __init__(self, directory: str, place: str, current_batch: Callable[[], int]) -> None:
+        self._directory = Path(directory)
+        self._place = place
+        self._current_batch = current_batch
+
+    def write(self, rows: Sequence[BadRow]) -> None:
+        batch = self._current_batch()
+        path = self._directory / f"batch={batch:010d}" / f"{self._place}.jsonl"
+        if not rows:
+            path.unlink(missing_ok=True)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        waiting = path.with_name(f".{path.name}.{os.getpid()}")
+        waiting.write_text("".join(row.to_json(batch) + "\n" for row in rows), encoding="utf-8")
+        waiting.replace(path)
+
+
+class BadRows:
+    """Sorts deletes of absent rows out of a batch. ``reports``: per section whether this engine is the one to report them."""
+
+    def __init__(self, shown: Sequence[str], reports: Sequence[bool], letters: Letters) -> None:
+        self._shown = shown
+        self._reports = reports
+        self.letters = letters
+
+    def sort_out(
+        self, engine: ViewEngine, rows: Mapping[int, pa.RecordBatch], *, report: bool
+    ) -> tuple[dict[int, pa.RecordBatch], list[Section] | None]:
+        """The rows to apply; as sections too, if they are not those given."""
+        kept: dict[int, pa.RecordBatch] = {}
+        found: list[BadRow] = []
+        changed = False
+        for number, batch in rows.items():
+            netted = net(batch)
+            plain = netted.select(netted.schema.names[:-1])
+            multiplicity = netted.column(netted.num_columns - 1).to_numpy()
+            missing = multiplicity + engine.copies_of(number, plain).to_numpy()
+            bad = np.flatnonzero(missing < 0)
+            if not len(bad):
+                kept[number] = batch
+                continue
+            changed = True
+            if self._reports[number]:
+                rows_as_values = plain.take(pa.array(bad)).to_pylist()
+                for row, count in zip(rows_as_values, missing[bad].tolist(), strict=True):
+                    reason = f"cannot delete it: {-count} more than the table holds"
+                    found.append(BadRow(self._shown[number], "ROW_NOT_FOUND", reason, row))
+            rest = multiplicity - np.minimum(missing, 0)
+            netted = netted.set_column(netted.num_columns - 1, MULTIPLICITY, pa.array(rest))
+            kept[number] = netted.filter(pa.array(rest != 0))
+        if report:
+            self.letters.write(found)
+        return {n: b for n, b in kept.items() if b.num_rows}, [(n, [b]) for n, b in kept.items()] if changed else None

@@ -1,0 +1,98 @@
+"""Blobs: sections of rows in one piece of bytes, the form in which rows travel between engines and lie in logs.
+
+A section is a number (which table of the receiving engine it is for) and record batches of one schema as an Arrow IPC stream. A blob has a
+magic number with the format's version, a CRC-32 of what follows, and the sections one after another. Damage is found on reading.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from everview.errors import CheckpointError
+
+_MAGIC = b"EVB1"
+_HEAD = struct.Struct("<4sI")
+_SECTION = struct.Struct("<IQ")
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+LARGEST = 8 << 20
+"""Bytes beyond which rows are put into another blob: state stores take tens of megabytes in one value, not hundreds."""
+
+Section = tuple[int, list[pa.RecordBatch]]
+
+
+def pack(sections: Iterable[tuple[int, Sequence[pa.RecordBatch]]]) -> bytes:
+    """A blob of these sections."""
+    return assemble([(number, pack_section(batches)) for number, batches in sections])
+
+
+def pack_section(batches: Sequence[pa.RecordBatch]) -> pa.Buffer:
+    """The body of a section: record batches of one schema."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema, options=_OPTIONS) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def assemble(sections: Sequence[tuple[int, pa.Buffer]]) -> bytes:
+    """A blob of packed sections."""
+    parts: list[bytes | pa.Buffer] = []
+    crc = 0
+    for number, body in sections:
+        head = _SECTION.pack(number, body.size)
+        crc = zlib.crc32(body, zlib.crc32(head, crc))
+        parts += [head, body]
+    return b"".join([_HEAD.pack(_MAGIC, crc), *parts])
+
+
+def unpack(blob: bytes) -> list[Section]:
+    """The sections of a blob."""
+    view = memoryview(blob)
+    if len(view) < _HEAD.size:
+        raise _damaged("it is cut off")
+    magic, crc = _HEAD.unpack_from(view)
+    if magic != _MAGIC:
+        raise _damaged("it is not one of this version of everview")
+    if zlib.crc32(view[_HEAD.size :]) != crc:
+        raise _damaged("its checksum is wrong")
+    sections: list[Section] = []
+    at = _HEAD.size
+    while at < len(view):
+        number, size = _SECTION.unpack_from(view, at)
+        at += _SECTION.size
+        with pa.ipc.open_stream(pa.py_buffer(view[at : at + size])) as reader:
+            sections.append((number, list(reader)))
+        at += size
+    return sections
+
+
+def _damaged(why: str) -> CheckpointError:
+    return CheckpointError(
+        "CHECKPOINT_DAMAGED",
+        f"a piece of the view's state cannot be read: {why}",
+        hint="start with a new checkpoint directory, or restore this one from a backup",
+    )
+
+
+def by_number(sections: Iterable[Section]) -> dict[int, pa.RecordBatch]:
+    """The rows of each section number as one batch; sections without rows are left out."""
+    found: dict[int, list[pa.RecordBatch]] = {}
+    for number, batches in sections:
+        found.setdefault(number, []).extend(b for b in batches if b.num_rows)
+    return {number: concat(batches) for number, batches in sorted(found.items()) if batches}
+
+
+def concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of the same columns as one, whatever their fields say of NULLs."""
+    first, *others = batches
+    return pa.concat_batches([first, *(like(b, first.schema) for b in others)]) if others else first
+
+
+def like(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows under an equivalent schema."""
+    return rows if rows.schema.equals(schema) else pa.RecordBatch.from_arrays(rows.columns, schema=schema)

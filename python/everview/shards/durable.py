@@ -1,0 +1,288 @@
+"""An engine that survives the loss of its process: a log of what arrived and snapshots in a state store, the engine itself in memory.
+
+What: every batch is appended to the log as it came; when the log outgrows the last snapshot, a new one takes its place. The engine stays in
+the memory of the worker, and the state store says whether it may be used: every batch leaves a version and a nonce in both.
+Representation: ``Store`` is what a state store offers for one engine. A log entry is a blob behind its batch's version and nonce. All
+entries of one version are one batch and are applied together.
+Invariants: U1, a held engine is used only if its version and nonce are those of the store, or of a batch in the store's log (then the
+batches after it are applied first); U2, while it is changed an engine is not held: what a failed attempt leaves behind is never
+used; U3, the log is at most as large as the last snapshot or a constant, so that bytes written stay proportional to bytes received.
+Cost: per batch, its own bytes; amortised at most three times that for snapshots. Restoring reads a snapshot and a log no larger than it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from everview.errors import CheckpointError
+from everview.shards.blob import Section, pack, unpack
+
+FORMAT = 1
+_ENTRY = struct.Struct("<Q16s")
+_SMALLEST_SNAPSHOT = 4 << 20
+_SMALLEST_ENTRY = 1 << 10
+"""What a log entry counts at least: many small entries are slow to read, too."""
+_HELD_SECONDS = 3600.0
+
+
+class Store(Protocol):
+    """The state of one engine in a state store that rolls back with a failed batch."""
+
+    def read_head(self) -> str | None:
+        """The head, None for a new engine."""
+
+    def write_head(self, text: str) -> None:
+        """Replace the head."""
+
+    def read_log(self) -> Iterable[bytes]:
+        """The log's entries in order."""
+
+    def append_log(self, entries: Sequence[bytes]) -> None:
+        """Add entries to the log."""
+
+    def clear_log(self) -> None:
+        """Empty the log."""
+
+    def read_snapshot(self) -> Iterable[bytes]:
+        """The blobs of the snapshot."""
+
+    def write_snapshot(self, blobs: Iterator[bytes]) -> None:
+        """Replace the snapshot."""
+
+
+@dataclass(slots=True)
+class Applied:
+    """What a batch did. ``accepted``: the sections to log instead of what came, where some rows were set aside."""
+
+    delta: list[Section]
+    rows_in: int
+    accepted: list[Section] | None = None
+    notes: dict[str, int] = field(default_factory=dict)
+
+
+class Stage(Protocol):
+    """An engine with its own way of applying a batch."""
+
+    def apply(self, sections: Sequence[Section], *, deltas: bool) -> Applied:
+        """Apply a batch, or raise: the engine is then not used again."""
+
+    def begin(self, delta: list[Section]) -> list[Section]:
+        """The first delta of a new engine, with what its view holds before any change."""
+
+    def snapshot(self) -> Iterator[Section]:
+        """The state, in sections that fit a blob."""
+
+    def restore(self, sections: Sequence[Section]) -> None:
+        """Load sections of a snapshot."""
+
+    def size(self) -> tuple[int, int]:
+        """Rows and bytes held."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What state belongs to. Only ``fingerprint`` decides; the rest tells the user what differs."""
+
+    fingerprint: str
+    sql: str
+    shards: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The delta of a batch, and what it took. ``source``: where the engine came from (new, held, caught up, rebuilt)."""
+
+    delta: list[Section]
+    source: str
+    seconds: float
+    rows_in: int
+    state_rows: int
+    state_bytes: int
+    written: int
+    notes: dict[str, int]
+
+
+@dataclass(slots=True)
+class _Held:
+    version: int
+    nonce: str
+    stage: Stage
+    used: float = field(default_factory=time.monotonic)
+
+
+class Holder:
+    """Engines held in the memory of a process between batches. Those not asked for within an hour are let go."""
+
+    def __init__(self) -> None:
+        self._held: dict[Any, _Held] = {}
+        self._lock = threading.Lock()
+
+    def take(self, key: Any) -> _Held | None:
+        """The engine under this key, which is then no longer held (U2)."""
+        with self._lock:
+            found = self._held.pop(key, None)
+            old = time.monotonic() - _HELD_SECONDS
+            for stale in [k for k, held in self._held.items() if held.used < old]:
+                del self._held[stale]
+            return found
+
+    def put(self, key: Any, held: _Held) -> None:
+        """Hold an engine."""
+        with self._lock:
+            self._held[key] = held
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+class DurableEngine:
+    """Runs the batches of one engine. ``make`` gives an empty one."""
+
+    def __init__(self, identity: Identity, make: Callable[[], Stage], holder: Holder, key: Any) -> None:
+        self._identity = identity
+        self._make = make
+        self._holder = holder
+        self._key = key
+
+    def run(self, store: Store, blobs: Sequence[bytes]) -> Outcome:
+        """Apply a batch that came as blobs, log it, and return its delta."""
+        held = self._holder.take(self._key)
+        head = _read_head(store.read_head(), self._identity)
+        stage, source = self._engine(store, head, held)
+        sections = [section for blob in blobs for section in unpack(blob)]
+        started = time.perf_counter()
+        applied = stage.apply(sections, deltas=True)
+        seconds = time.perf_counter() - started
+        delta = applied.delta if head is not None else stage.begin(applied.delta)
+        previous = head or _Head(0, "", 0, 0)
+        version, nonce = previous.version + 1, os.urandom(16)
+        logged = blobs if applied.accepted is None else [pack([s]) for s in applied.accepted] or [pack([])]
+        entries = [_ENTRY.pack(version, nonce) + blob for blob in logged]
+        written = sum(map(len, entries))
+        grown = previous.log_bytes + sum(max(len(e), _SMALLEST_ENTRY) for e in entries)
+        following = _Head(version, nonce.hex(), grown, previous.snapshot_bytes)
+        if grown > max(_SMALLEST_SNAPSHOT, previous.snapshot_bytes):
+            following = self._write_snapshot(store, stage, following)
+            written = following.snapshot_bytes
+        else:
+            store.append_log(entries)
+        store.write_head(following.text(self._identity))
+        self._holder.put(self._key, _Held(version, following.nonce, stage))
+        rows, size = stage.size()
+        return Outcome(delta, source, seconds, applied.rows_in, rows, size, written, applied.notes)
+
+    def read(self, store: Store) -> Stage | None:
+        """The engine in the state the store holds; None if it has never run."""
+        head = _read_head(store.read_head(), self._identity)
+        return None if head is None else self._engine(store, head, None)[0]
+
+    def _write_snapshot(self, store: Store, stage: Stage, head: _Head) -> _Head:
+        size = 0
+
+        def blobs() -> Iterator[bytes]:
+            nonlocal size
+            for section in stage.snapshot():
+                blob = pack([section])
+                size += len(blob)
+                yield blob
+
+        store.write_snapshot(blobs())
+        store.clear_log()
+        return _Head(head.version, head.nonce, 0, size)
+
+    def _engine(self, store: Store, head: _Head | None, held: _Held | None) -> tuple[Stage, str]:
+        if head is None:
+            return self._make(), "new"
+        if held is not None and (held.version, held.nonce) == (head.version, head.nonce):
+            return held.stage, "held"
+        entries = [_read_entry(entry) for entry in store.read_log()]
+        known = {(version, nonce) for version, nonce, _ in entries}
+        if held is not None and (held.version, held.nonce) in known:
+            _replay(held.stage, [e for e in entries if e[0] > held.version], head)
+            return held.stage, "caught up"
+        stage = self._make()
+        for blob in store.read_snapshot():
+            stage.restore(unpack(blob))
+        _replay(stage, entries, head)
+        return stage, "rebuilt"
+
+
+def _replay(stage: Stage, entries: list[tuple[int, str, bytes]], head: _Head) -> None:
+    if entries and entries[-1][:2] != (head.version, head.nonce):
+        raise CheckpointError(
+            "CHECKPOINT_DAMAGED",
+            f"the log of the view's state ends at version {entries[-1][0]}, not {head.version}",
+            hint="start with a new checkpoint directory, or restore this one from a backup",
+        )
+    batches: dict[int, list[Section]] = {}
+    for version, _, blob in entries:
+        batches.setdefault(version, []).extend(unpack(blob))
+    for version in sorted(batches):
+        stage.apply(batches[version], deltas=False)
+
+
+def _read_entry(entry: bytes) -> tuple[int, str, bytes]:
+    version, nonce = _ENTRY.unpack_from(entry)
+    return version, nonce.hex(), entry[_ENTRY.size :]
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    version: int
+    nonce: str
+    log_bytes: int
+    snapshot_bytes: int
+
+    def text(self, identity: Identity) -> str:
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "fingerprint": identity.fingerprint,
+                "sql": identity.sql,
+                "shards": identity.shards,
+                "version": self.version,
+                "nonce": self.nonce,
+                "log_bytes": self.log_bytes,
+                "snapshot_bytes": self.snapshot_bytes,
+            }
+        )
+
+
+def _read_head(text: str | None, identity: Identity) -> _Head | None:
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+        head = _Head(found["version"], found["nonce"], found["log_bytes"], found["snapshot_bytes"])
+        given = Identity(found["fingerprint"], found["sql"], found["shards"])
+        written_by = found["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            "CHECKPOINT_DAMAGED",
+            f"the head of the view's state cannot be read: {error}",
+            hint="start with a new checkpoint directory, or restore this one from a backup",
+        ) from None
+    if written_by != FORMAT or given.fingerprint != identity.fingerprint:
+        raise CheckpointError(
+            "CHECKPOINT_MISMATCH",
+            f"the checkpoint belongs to another view: {_difference(given, identity, written_by)}",
+            hint="go on with what the checkpoint was written with, or start with a new checkpoint directory",
+        )
+    return head
+
+
+def _difference(stored: Identity, wanted: Identity, written_by: int) -> str:
+    if written_by != FORMAT:
+        return f"it was written in format {written_by} and this version of everview reads format {FORMAT}"
+    if stored.sql != wanted.sql:
+        return f"it was written for the SQL\n  {stored.sql}\nand this is\n  {wanted.sql}"
+    if stored.shards != wanted.shards:
+        return f"it was written with shards={stored.shards} and this is shards={wanted.shards}"
+    return "columns, keys or options of its tables differ, or it was planned by another version of everview"

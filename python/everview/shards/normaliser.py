@@ -1,0 +1,275 @@
+"""Tables with a primary key: the current row per key, so that every change that leaves names the old row in full.
+
+What: two kinds of input. *Images*: whole rows that come and go; the batch is netted, must find what it deletes, and must leave one row per
+key. *Latest*: the newest row per key by a sequence column, or its deletion; what is not newer than the row held is stale and dropped.
+Representation: a kernel table per input. For *latest* it has three more columns: the sequence, whether the row is live, and when it was
+deleted; deletions stay as tombstones, so that a late row is still known to be stale.
+Invariants: N1, what leaves are net changes of whole rows, valid whatever came in; N2, replaying a batch on the same state gives the same.
+Cost: a probe per row, and the sort of a batch by key and sequence.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.engine import Database, KernelError, group_rows, translate
+from everview.errors import ChangeError
+from everview.interop.batch import MULTIPLICITY
+from everview.schema.datatype import BIGINT, BOOLEAN
+from everview.schema.table import Column, Table
+from everview.shards.bad_rows import BadRow, Letters
+from everview.shards.blob import Section, by_number, concat
+from everview.shards.changes import net
+from everview.shards.durable import Applied
+from everview.shards.view_engine import slices, with_multiplicity
+
+SEQUENCE = "_sequence"
+LIVE = "_live"
+DELETED_AT = "_deleted_at"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedInput:
+    """A table with a primary key, as it comes in.
+
+    ``hidden``: further columns that tell rows apart but do not leave (``_rest``). ``latest``: rows are the newest per key, with
+    ``_sequence`` (of 0 where ``ordered`` is False: then what comes later is newer) and ``_live``.
+    """
+
+    table: Table
+    hidden: int
+    latest: bool
+    ordered: bool
+
+    @property
+    def stored(self) -> Table:
+        if not self.latest:
+            return self.table
+        nullable = tuple(Column(c.name, c.type, c.name not in self.table.primary_key) for c in self.table.columns)
+        added = (Column(SEQUENCE, BIGINT, False), Column(LIVE, BOOLEAN, False), Column(DELETED_AT, BIGINT, False))
+        return Table(self.table.name, nullable + added, self.table.primary_key)
+
+
+class Normaliser:
+    """The stage of keyed inputs. Sections are numbered by input; what leaves has the input's number."""
+
+    def __init__(
+        self, inputs: Sequence[KeyedInput], *, tombstone_seconds: float, letters: Letters | None = None
+    ) -> None:
+        self._kernel = Database()
+        self._letters = letters
+        self._tombstone_ms = int(tombstone_seconds * 1000)
+        self._tables = [_KeyedTable(self._kernel, i, strict=letters is None) for i in inputs]
+
+    def apply(self, sections: Sequence[Section], *, deltas: bool) -> Applied:
+        rows = by_number(sections)
+        bad: list[BadRow] = []
+        judged = {number: self._tables[number].judge(batch, bad) for number, batch in rows.items()}
+        if deltas and self._letters is not None:
+            self._letters.write(bad)
+        commits: list[Any] = [commit for j in judged.values() for commit in j.commits]
+        try:
+            for commit in commits:
+                self._kernel.commit([commit], False, False)
+        except KernelError as error:
+            raise _refusal(error) from None
+        counts = [b.num_rows for b in rows.values()]
+        delta: list[Section] = [(n, [j.delta]) for n, j in judged.items() if j.delta.num_rows] if deltas else []
+        accepted: list[Section] | None = [(n, [j.accepted]) for n, j in judged.items()] if bad else None
+        notes = {"stale": sum(j.stale for j in judged.values()), "bad": len(bad)}
+        return Applied(delta, sum(counts), accepted, notes)
+
+    def begin(self, delta: list[Section]) -> list[Section]:
+        return delta
+
+    def snapshot(self) -> Iterator[Section]:
+        before = time.time_ns() // 1_000_000 - self._tombstone_ms
+        for number, table in enumerate(self._tables):
+            table.forget(before)
+            yield from slices(number, self._kernel.table_rows(table.handle))
+
+    def restore(self, sections: Sequence[Section]) -> None:
+        for number, batches in sections:
+            for batch in batches:
+                self._kernel.commit([(self._tables[number].handle, "rows", batch)], False, False)
+
+    def size(self) -> tuple[int, int]:
+        sizes = [self._kernel.table_size(t.handle) for t in self._tables]
+        return sum(s[1] for s in sizes), sum(s[2] for s in sizes) + self._kernel.texts_size()[1]
+
+
+@dataclass(slots=True)
+class _Judged:
+    """What is to be done with a batch: kernel commits, the change that leaves, the rows accepted."""
+
+    commits: list[tuple[int, str, pa.RecordBatch]]
+    delta: pa.RecordBatch
+    accepted: pa.RecordBatch
+    stale: int = 0
+
+
+class _KeyedTable:
+    def __init__(self, kernel: Database, given: KeyedInput, *, strict: bool) -> None:
+        self._kernel = kernel
+        self._given = given
+        self._strict = strict
+        table = given.stored
+        names = [c.name for c in table.columns]
+        self._columns = [c.name for c in given.table.columns]
+        self._out = self._columns[: len(self._columns) - given.hidden]
+        self._key = list(table.primary_key)
+        columns = [(c.name, str(c.type), c.nullable) for c in table.columns]
+        self.handle = kernel.create_table(table.name, columns, [names.index(k) for k in self._key])
+
+    def judge(self, rows: pa.RecordBatch, bad: list[BadRow]) -> _Judged:
+        rows = self._with_keys(rows, bad)
+        return self._latest(rows, bad) if self._given.latest else self._images(rows, bad)
+
+    def _with_keys(self, rows: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
+        for name in [*self._key, *([SEQUENCE] if self._given.latest else [])]:
+            if rows.column(name).null_count:
+                missing = pc.is_null(rows.column(name))
+                what = "the sequence is NULL" if name == SEQUENCE else f"the key column `{name}` is NULL"
+                self._set_aside(rows.filter(missing), "NULL_NOT_ALLOWED", what, bad)
+                rows = rows.filter(pc.invert(missing))
+        return rows
+
+    def _set_aside(self, rows: pa.RecordBatch, code: str, reason: str, bad: list[BadRow]) -> None:
+        if not rows.num_rows:
+            return
+        values = rows.select(self._out).to_pylist()
+        name = self._given.table.name
+        if self._strict:
+            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
+            row = ", ".join(f"{k}={v!r}" for k, v in values[0].items())
+            raise ChangeError(code, f"table `{name}`: {reason}, in the row ({row})", hint=hint, table=name)
+        bad.extend(BadRow(name, code, reason, row) for row in values)
+
+    # ---- images --------------------------------------------------------------------------------------------------
+
+    def _images(self, rows: pa.RecordBatch, bad: list[BadRow]) -> _Judged:
+        netted = net(rows)
+        netted = self._without_absent(netted, bad)
+        netted = self._without_duplicates(netted, bad)
+        delta = net(netted.select([*self._out, MULTIPLICITY]))
+        return _Judged([(self.handle, "rows", netted)], delta, netted)
+
+    def _without_absent(self, netted: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
+        multiplicity = netted.column(netted.num_columns - 1).to_numpy()
+        held = self._kernel.copies_of(self.handle, netted.select(self._columns)).to_numpy()
+        absent = multiplicity + held < 0
+        if not absent.any():
+            return netted
+        self._set_aside(netted.filter(pa.array(absent)), "ROW_NOT_FOUND", "cannot delete what is not there", bad)
+        kept = np.where(absent, -held, multiplicity)
+        netted = netted.set_column(netted.num_columns - 1, MULTIPLICITY, pa.array(kept))
+        return netted.filter(pa.array(kept != 0))
+
+    def _without_duplicates(self, netted: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
+        multiplicity = netted.column(netted.num_columns - 1).to_numpy()
+        comes = np.flatnonzero(multiplicity > 0)
+        if not len(comes):
+            return netted
+        coming = netted.take(pa.array(comes))
+        keys = coming.select(self._key)
+        first = np.zeros(len(comes), dtype=bool)
+        first[np.unique(group_rows(keys).to_numpy(), return_index=True)[1]] = True
+        positions, there = self._kernel.rows_with_keys(self.handle, keys)
+        leaving = netted.filter(pa.array(multiplicity < 0)).select(self._columns)
+        stays = ~_in(there.select(self._columns), leaving)
+        taken = np.zeros(len(comes), dtype=bool)
+        taken[positions.to_numpy()[stays]] = True
+        surplus = multiplicity[comes] > 1
+        refused = taken | ~first
+        self._set_aside(coming.filter(pa.array(refused | surplus)), "DUPLICATE_KEY", "another row has its key", bad)
+        if not (refused | surplus).any():
+            return netted
+        kept = multiplicity.copy()
+        kept[comes] = np.where(refused, 0, 1)
+        netted = netted.set_column(netted.num_columns - 1, MULTIPLICITY, pa.array(kept))
+        return netted.filter(pa.array(kept != 0))
+
+    # ---- latest --------------------------------------------------------------------------------------------------
+
+    def _latest(self, rows: pa.RecordBatch, bad: list[BadRow]) -> _Judged:
+        newest = rows.take(pa.array(_newest(rows.select(self._key), rows.column(SEQUENCE).to_numpy())))
+        positions, there = self._kernel.rows_with_keys(self.handle, newest.select(self._key))
+        at = positions.to_numpy()
+        stale = np.zeros(newest.num_rows, dtype=bool)
+        if self._given.ordered:
+            stale[at] = newest.column(SEQUENCE).to_numpy()[at] <= there.column(SEQUENCE).to_numpy()
+        absent = np.zeros(newest.num_rows, dtype=bool)
+        if not self._given.ordered:
+            absent = ~newest.column(LIVE).to_numpy(zero_copy_only=False)
+            absent[at] = False
+            self._set_aside(newest.filter(pa.array(absent)), "ROW_NOT_FOUND", "there is no row with its key", bad)
+        fresh = newest.filter(pa.array(~(stale | absent)))
+        was_live = there.column(LIVE).to_numpy(zero_copy_only=False)
+        old = there.filter(pa.array(was_live & ~stale[at])).select(self._out)
+        new = fresh.filter(fresh.column(LIVE)).select(self._out)
+        minus = with_multiplicity(old, pa.array(np.full(old.num_rows, -1)))
+        plus = with_multiplicity(new, pa.array(np.ones(new.num_rows, dtype=np.int64)))
+        delta = net(concat([plus, minus]))
+        count = self._count_stale(rows, there) if self._given.ordered else 0
+        return _Judged(self._commits(fresh), delta, newest.filter(pa.array(~absent)), count)
+
+    def _commits(self, fresh: pa.RecordBatch) -> list[tuple[int, str, pa.RecordBatch]]:
+        commits = []
+        if self._given.ordered:
+            now = time.time_ns() // 1_000_000
+            stamped = fresh.append_column(DELETED_AT, pa.array(np.full(fresh.num_rows, now)))
+            commits.append((self.handle, "upsert", stamped))
+        else:
+            gone = fresh.filter(pc.invert(fresh.column(LIVE)))
+            come = fresh.filter(fresh.column(LIVE))
+            come = come.append_column(DELETED_AT, pa.array(np.zeros(come.num_rows, dtype=np.int64)))
+            commits += [(self.handle, "keys", gone.select(self._key)), (self.handle, "upsert", come)]
+        return [c for c in commits if c[2].num_rows]
+
+    def _count_stale(self, rows: pa.RecordBatch, there: pa.RecordBatch) -> int:
+        """Rows not newer than what was held before the batch, counting those that a newer one of the batch has replaced."""
+        if not there.num_rows:
+            return 0
+        given = rows.select(self._key)
+        group = group_rows(concat([there.select(self._key), given])).to_numpy()
+        held = np.full(int(group.max()) + 1, np.iinfo(np.int64).min)
+        held[group[: there.num_rows]] = there.column(SEQUENCE).to_numpy()
+        return int((rows.column(SEQUENCE).to_numpy() <= held[group[there.num_rows :]]).sum())
+
+    def forget(self, before: int) -> None:
+        """Drop tombstones of deletions before a time."""
+        if not (self._given.latest and self._given.ordered):
+            return
+        rows = self._kernel.table_rows(self.handle)
+        old = pc.and_(pc.invert(rows.column(LIVE)), pc.less(rows.column(DELETED_AT), before))
+        keys = rows.filter(old).select(self._key)
+        if keys.num_rows:
+            self._kernel.commit([(self.handle, "keys", keys)], False, False)
+
+
+def _newest(keys: pa.RecordBatch, sequence: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The positions of the newest row of each key: by sequence, then by arrival."""
+    group = group_rows(keys).to_numpy()
+    order = np.lexsort((sequence, group))  # stable: rows of equal sequence stay in order of arrival
+    last = np.ones(len(order), dtype=bool)
+    last[:-1] = group[order][1:] != group[order][:-1]
+    return np.sort(order[last])
+
+
+def _in(rows: pa.RecordBatch, others: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """For each row whether it is among others."""
+    group = group_rows(concat([others, rows])).to_numpy()
+    found: np.ndarray[Any, np.dtype[np.bool_]] = np.isin(group[others.num_rows :], group[: others.num_rows])
+    return found
+
+
+def _refusal(error: KernelError) -> Exception:
+    code, message, table, _, hint = error.args
+    return translate(KernelError(code, message, table, None, hint))

@@ -1,0 +1,46 @@
+"""Parcels: rows collected per destination until they are worth a blob."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from everview.shards.blob import LARGEST, assemble, concat, pack_section
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Parcels:
+    """Collects sections for destinations. Rows for several destinations are serialised once.
+
+    Every destination gets at least one blob, if only an empty one: an engine that hears of every batch keeps step with the others, and
+    notices if its layout is not theirs.
+    """
+
+    def __init__(self, destinations: int) -> None:
+        self._waiting: dict[tuple[tuple[int, ...], int], list[pa.RecordBatch]] = {}
+        self._size = 0
+        self._destinations = destinations
+
+    def add(self, destinations: Sequence[int], section: int, rows: pa.RecordBatch) -> None:
+        """Rows for some destinations."""
+        self._waiting.setdefault((tuple(destinations), section), []).append(rows)
+        self._size += rows.nbytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to flush."""
+        return self._size >= LARGEST
+
+    def flush(self, *, last: bool) -> Iterator[tuple[int, bytes]]:
+        """The blobs by destination; the last time also for destinations that nothing is for."""
+        bodies: dict[int, list[tuple[int, pa.Buffer]]] = {at: [] for at in range(self._destinations if last else 0)}
+        for (destinations, section), batches in self._waiting.items():
+            body = pack_section([concat(batches)])
+            for at in destinations:
+                bodies.setdefault(at, []).append((section, body))
+        self._waiting.clear()
+        self._size = 0
+        for at, sections in bodies.items():
+            yield at, assemble(sections)

@@ -1,0 +1,100 @@
+"""One engine of a view: tables, the plan over them, and the commit of what arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from everview.engine import Database, KernelError, translate
+from everview.interop.batch import MULTIPLICITY
+from everview.schema.table import Table
+from everview.shards.blob import LARGEST, Section
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SNAPSHOT_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSpec:
+    """What an engine is made of. ``shown``: the names by which users know the tables."""
+
+    tables: tuple[Table, ...]
+    shown: tuple[str, ...]
+    plan: str
+
+
+class ViewEngine:
+    """A kernel with one view. Sections are numbered by table; rows carry ``_multiplicity``."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        self.spec = spec
+        self._kernel = Database()
+        self._shown = {t.name: shown for t, shown in zip(spec.tables, spec.shown, strict=True)}
+        self._tables = [
+            self._kernel.create_table(t.name, [(c.name, str(c.type), c.nullable) for c in t.columns], [])
+            for t in spec.tables
+        ]
+        self._view = self._kernel.create_view(spec.plan)
+
+    def apply(self, rows: Mapping[int, pa.RecordBatch], *, deltas: bool = True) -> pa.RecordBatch | None:
+        """Commit rows by section number; returns the net change of the view, None if there is none."""
+        changes: list[Any] = [(self._tables[number], "rows", batch) for number, batch in rows.items()]
+        try:
+            changed = self._kernel.commit(changes, deltas, False)
+        except KernelError as error:
+            raise self.refusal(error) from None
+        return next((delta for _, delta in changed if delta.num_rows), None)
+
+    def refusal(self, error: KernelError) -> Exception:
+        """A refusal under the name by which users know the table. Positions of rows mean nothing to them here."""
+        code, message, table, _, hint = error.args
+        return translate(KernelError(code, message, self._shown.get(table, table), None, hint))
+
+    def copies_of(self, number: int, rows: pa.RecordBatch) -> pa.Array:
+        """How many copies of each row a table holds."""
+        return self._kernel.copies_of(self._tables[number], rows)
+
+    def result(self, rows: int = _SNAPSHOT_ROWS) -> Iterator[pa.RecordBatch]:
+        """The full result with ``_multiplicity``."""
+        cursor = self._kernel.open(self._view)
+        while (batch := cursor.read(rows)) is not None:
+            yield batch
+
+    def snapshot(self) -> Iterator[Section]:
+        """All rows of all tables, in sections that fit a blob."""
+        for number, table in enumerate(self._tables):
+            yield from slices(number, self._kernel.table_rows(table))
+
+    def restore(self, sections: Sequence[Section]) -> None:
+        """Load rows of a snapshot."""
+        for number, batches in sections:
+            for batch in batches:
+                self.apply({number: batch}, deltas=False)
+
+    def size(self) -> tuple[int, int]:
+        """Rows and bytes held, of tables and view."""
+        rows = bytes_ = 0
+        for table in self._tables:
+            _, held, used = self._kernel.table_size(table)
+            rows, bytes_ = rows + held, bytes_ + used
+        metrics = self._kernel.metrics(self._view)
+        bytes_ += self._kernel.texts_size()[1]
+        bytes_ += sum(size[-1] for size in (*metrics["nodes"], *metrics["operators"]))
+        return rows, bytes_
+
+
+def slices(number: int, rows: pa.RecordBatch) -> Iterator[Section]:
+    """Rows in sections that fit a blob."""
+    if not rows.num_rows:
+        return
+    step = max(1, rows.num_rows * LARGEST // max(1, 2 * rows.nbytes))
+    for at in range(0, rows.num_rows, step):
+        yield number, [rows.slice(at, step)]
+
+
+def with_multiplicity(rows: pa.RecordBatch, multiplicities: pa.Array) -> pa.RecordBatch:
+    """Rows with ``_multiplicity`` last."""
+    return rows.append_column(MULTIPLICITY, multiplicities)

@@ -1,0 +1,54 @@
+"""The stage of a shard, and that of the merging engines: rows in by table, the change of the view out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from everview.shards.bad_rows import BadRows
+from everview.shards.blob import Section, by_number, concat
+from everview.shards.changes import net
+from everview.shards.durable import Applied
+from everview.shards.view_engine import EngineSpec, ViewEngine
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DELTA = 0
+"""The section number of what these stages emit."""
+
+
+class ViewStage:
+    """An engine whose delta is that of its view. With ``bad_rows``, rows that it must refuse are set aside there."""
+
+    def __init__(self, spec: EngineSpec, bad_rows: BadRows | None = None) -> None:
+        self.engine = ViewEngine(spec)
+        self._bad_rows = bad_rows
+
+    def apply(self, sections: Sequence[Section], *, deltas: bool) -> Applied:
+        rows = by_number(sections)
+        count = sum(batch.num_rows for batch in rows.values())
+        accepted = None
+        if self._bad_rows is not None:
+            rows, accepted = self._bad_rows.sort_out(self.engine, rows, report=deltas)
+        delta = self.engine.apply(rows, deltas=deltas) if rows else None
+        return Applied([] if delta is None else [(DELTA, [delta])], count, accepted)
+
+    def begin(self, delta: list[Section]) -> list[Section]:
+        batches = list(ViewEngine(self.engine.spec).result())
+        if not any(b.num_rows for b in batches):
+            return delta
+        return [(DELTA, [net(concat([*batches, *(b for _, found in delta for b in found)]))])]
+
+    def snapshot(self) -> Iterator[Section]:
+        return self.engine.snapshot()
+
+    def restore(self, sections: Sequence[Section]) -> None:
+        self.engine.restore(sections)
+
+    def size(self) -> tuple[int, int]:
+        return self.engine.size()
+
+    def result(self) -> Iterator[pa.RecordBatch]:
+        """The full result with ``_multiplicity``."""
+        return self.engine.result()

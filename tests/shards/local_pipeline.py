@@ -1,0 +1,156 @@
+"""A pipeline in one process: the stages of everview.shards with state stores in memory that roll back, and workers that can be lost."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.plan.distribute import lay_out
+from everview.schema.arrow import arrow_type
+from everview.shards.blob import unpack
+from everview.shards.durable import DurableEngine, Holder
+from everview.shards.pipeline import build_pipeline
+from everview.sql.lower import lower_query
+
+
+class MemoryStore:
+    def __init__(self):
+        self.head, self.log, self.snapshot = None, [], []
+        self.written = 0
+
+    def read_head(self):
+        return self.head
+
+    def write_head(self, text):
+        self.head = text
+
+    def read_log(self):
+        return list(self.log)
+
+    def append_log(self, entries):
+        self.log.extend(entries)
+        self.written += sum(map(len, entries))
+
+    def clear_log(self):
+        self.log.clear()
+
+    def read_snapshot(self):
+        return list(self.snapshot)
+
+    def write_snapshot(self, blobs):
+        self.snapshot = list(blobs)
+        self.written += sum(map(len, self.snapshot))
+
+
+class LocalPipeline:
+    def __init__(self, sql, tables, shards, inputs=None, workers=1, seed=0, **options):
+        self.tables = {t.name.lower(): t for t in tables}
+        checked = frozenset(inputs or ())
+        layout_options = {k: options.pop(k) for k in ("sizes", "whole_rows") if k in options}
+        self.layout = lay_out(lower_query("v", sql, self.tables), self.tables, shards, checked=checked, **layout_options)
+        self.pipeline = build_pipeline(self.layout, inputs or {}, **options)
+        self.stores = {}
+        self.holders = [Holder() for _ in range(workers)]
+        self.random = random.Random(seed)
+        self.batch = 0
+        self.sources = []
+
+    def source_index(self, name):
+        return next(i for i, s in enumerate(self.pipeline.sources) if s.table.name.lower() == name)
+
+    def step(self, changes, *, change_types=False, parts=1):
+        """One batch: {table: record batch as its input has it}. Returns the rows that leave; nothing changes if it raises."""
+        saved = copy.deepcopy(self.stores)
+        try:
+            return self._step(changes, change_types, parts)
+        except BaseException:
+            self.stores = saved
+            raise
+
+    def _step(self, changes, change_types, parts):
+        self.sources = []
+        keyed, arriving = [], []
+        for name, rows in changes.items():
+            index = self.source_index(name)
+            for part in range(parts):
+                piece = rows.filter(pa.array([i % parts == part for i in range(rows.num_rows)]))
+                target = arriving if self.pipeline.sources[index].keyed is None else keyed
+                target += self.pipeline.dispatch(index, iter([piece]))
+        if self.pipeline.inputs:
+            arriving += self._stage("normalise", keyed)
+        leaving = self._stage("shard", arriving)
+        if self.pipeline.merge is not None:
+            leaving = self._stage("merge", leaving)
+        self.batch += 1
+        rows = []
+        for blobs in _by_destination(leaving).values():
+            sections = [s for blob in blobs for s in unpack(blob)]
+            batch = self.pipeline.finish(sections, change_types=change_types)
+            if batch is not None:
+                rows.append(batch)
+        return rows
+
+    def _stage(self, stage, arriving):
+        leaving = []
+        for number, blobs in sorted(_by_destination(arriving).items()):
+            leaving += self.pipeline.forward(stage, number, self.run(stage, number, blobs).delta)
+        return leaving
+
+    def run(self, stage, number, blobs):
+        store = self.stores.setdefault((stage, number), MemoryStore())
+        holder = self.random.choice(self.holders)
+        outcome = self.engine(stage, number, holder).run(store, blobs)
+        self.sources.append(outcome.source)
+        return outcome
+
+    def engine(self, stage, number, holder):
+        make = lambda: self.pipeline.make(stage, number, lambda: self.batch)
+        return DurableEngine(self.pipeline.identity, make, holder, (stage, number))
+
+    def lose_workers(self):
+        self.holders = [Holder() for _ in self.holders]
+
+    def rows_held(self):
+        total = 0
+        for (stage, number), store in self.stores.items():
+            engine = self.engine(stage, number, Holder()).read(store)
+            if engine is not None:
+                total += engine.size()[0]
+        return total
+
+
+def _by_destination(routed):
+    found = {}
+    for at, blob in routed:
+        found.setdefault(at, []).append(blob)
+    return found
+
+
+def batch_for(table, rows, extra=("_multiplicity",)):
+    """Rows (tuples with the extra columns last) of a table."""
+    types = [(c.name, arrow_type(c.type)) for c in table.columns]
+    kinds = {"_multiplicity": pa.int64(), "_sequence": pa.int64(), "_live": pa.bool_()}
+    schema = pa.schema([*types, *((name, kinds[name]) for name in extra)])
+    arrays = [pa.array([r[i] for r in rows], type=f.type) for i, f in enumerate(schema)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def add_up(total: Counter, batches):
+    """Adds net rows to a bag."""
+    for batch in batches:
+        names = batch.schema.names[:-1]
+        columns = [batch.column(i).to_pylist() for i in range(len(names))]
+        weights = batch.column(len(names)).to_pylist()
+        for row, weight in zip(zip(*columns, strict=True) if columns else [()] * len(weights), weights, strict=True):
+            total[row] += weight
+            if total[row] == 0:
+                del total[row]
+    return total
+
+
+def sum_of(column):
+    return pc.sum(column).as_py()
