@@ -85,12 +85,24 @@ class SnapshotError(EverviewError, ValueError):
     """A snapshot is damaged, foreign, or of another version."""
 
 
+class CheckpointError(EverviewError, RuntimeError):
+    """The state of a pipeline cannot be used: it is damaged, or belongs to another view."""
+
+
+class PipelineError(EverviewError, ValueError):
+    """A pipeline cannot be set up like this: an input, an option or a setting is missing or wrong."""
+
+
 class SessionError(EverviewError, RuntimeError):
     """The session cannot do this now: it is closed, or the call comes from one of its own callbacks."""
 
 
 class StaleIteratorError(EverviewError, RuntimeError):
     """An open iterator met a later commit."""
+
+
+class SinkError(EverviewError, RuntimeError):
+    """A sink refused a batch; its target is as it was before it."""
 
 
 class InternalError(EverviewError, RuntimeError):
