@@ -31,7 +31,8 @@ class MemoryStore:
     def read_log(self):
         return list(self.log)
 
-    def append_log(self, entries):
+    def append_log(self, entries, at):
+        assert at == len(self.log)
         self.log.extend(entries)
         self.written += sum(map(len, entries))
 
@@ -50,7 +51,7 @@ class LocalPipeline:
     def __init__(self, sql, tables, shards, inputs=None, workers=1, seed=0, **options):
         self.tables = {t.name.lower(): t for t in tables}
         checked = frozenset(inputs or ())
-        layout_options = {k: options.pop(k) for k in ("sizes", "whole_rows") if k in options}
+        layout_options = {k: options.pop(k) for k in ("sizes", "heaviest", "whole_rows") if k in options}
         self.layout = lay_out(lower_query("v", sql, self.tables), self.tables, shards, checked=checked, **layout_options)
         self.pipeline = build_pipeline(self.layout, inputs or {}, **options)
         self.stores = {}
@@ -63,7 +64,10 @@ class LocalPipeline:
         return next(i for i, s in enumerate(self.pipeline.sources) if s.table.name.lower() == name)
 
     def step(self, changes, *, change_types=False, parts=1):
-        """One batch: {table: record batch as its input has it}. Returns the rows that leave; nothing changes if it raises."""
+        """One batch: {table: record batch as its input has it}, each cut at random into parts. Returns the rows that leave.
+
+        Nothing changes if it raises: the stores roll back, the workers keep what they hold.
+        """
         saved = copy.deepcopy(self.stores)
         try:
             return self._step(changes, change_types, parts)
@@ -76,8 +80,9 @@ class LocalPipeline:
         keyed, arriving = [], []
         for name, rows in changes.items():
             index = self.source_index(name)
+            part_of = [self.random.randrange(parts) for _ in range(rows.num_rows)]
             for part in range(parts):
-                piece = rows.filter(pa.array([i % parts == part for i in range(rows.num_rows)]))
+                piece = rows.filter(pa.array([p == part for p in part_of], type=pa.bool_()))
                 target = arriving if self.pipeline.sources[index].keyed is None else keyed
                 target += self.pipeline.dispatch(index, iter([piece]))
         if self.pipeline.inputs:
@@ -114,13 +119,18 @@ class LocalPipeline:
     def lose_workers(self):
         self.holders = [Holder() for _ in self.holders]
 
-    def rows_held(self):
-        total = 0
-        for (stage, number), store in self.stores.items():
-            engine = self.engine(stage, number, Holder()).read(store)
-            if engine is not None:
-                total += engine.size()[0]
-        return total
+    def rows_held(self, *stages):
+        """The rows that the engines of these stages (of all, if none is named) hold, as their stores tell."""
+        return sum(e.size()[0] for e in self.engines(*stages))
+
+    def engines(self, *stages):
+        """Engines as a worker that holds nothing would restore them."""
+        found = [
+            self.engine(stage, number, Holder()).read(store)
+            for (stage, number), store in self.stores.items()
+            if not stages or stage in stages
+        ]
+        return [engine for engine in found if engine is not None]
 
 
 def _by_destination(routed):

@@ -157,13 +157,13 @@ def lay_out(
 def _routes(atom: Atom, shares: Shares, source: Table) -> tuple[tuple[int, tuple[Mapping[str, Any], ...]], ...]:
     bindings = dict(atom.bindings)
     return tuple(
-        (at, tuple(_over(bindings[v], source) for v in dimension.variables))
+        (at, tuple(over(bindings[v], source) for v in dimension.variables))
         for at, dimension in enumerate(shares.dimensions)
         if dimension.spreads(atom)
     )
 
 
-def _over(expression: Expression, table: Table) -> Mapping[str, Any]:
+def over(expression: Expression, table: Table) -> Mapping[str, Any]:
     """An expression in its plan form, over a table's columns."""
     position = {c.name.lower(): i for i, c in enumerate(table.columns)}
     return to_json(expression, {name: position[name.lower()] for name in columns_of(expression)})
@@ -171,7 +171,7 @@ def _over(expression: Expression, table: Table) -> Mapping[str, Any]:
 
 def _finish(copy: Copy, atoms: list[Atom], source: Table, *, strict: bool, whole: bool) -> Copy:
     """What of the source a copy keeps."""
-    read = {name.lower() for atom in atoms for e in _expressions(atom) for name in columns_of(e)}
+    read = {name.lower() for atom in atoms for e in expressions_of(atom) for name in columns_of(e)}
     kept = tuple(i for i, c in enumerate(source.columns) if c.name.lower() in read or (whole and strict))
     rest = tuple(i for i in range(len(source.columns)) if i not in kept) if strict else ()
     columns = tuple(source.columns[i] for i in kept)
@@ -182,10 +182,10 @@ def _finish(copy: Copy, atoms: list[Atom], source: Table, *, strict: bool, whole
     if not strict and all(f is not None for f in filters):
         first, *others = dict.fromkeys(f for f in filters if f is not None)
         nullable = any(f is not None and f.nullable for f in filters)
-        condition = _over(Call("or", (first, *others), BOOLEAN, nullable) if others else first, source)
+        condition = over(Call("or", (first, *others), BOOLEAN, nullable) if others else first, source)
     return replace(copy, table=Table(copy.name, columns), columns=kept, rest=rest, filter=condition)
 
 
-def _expressions(atom: Atom) -> list[Expression]:
+def expressions_of(atom: Atom) -> list[Expression]:
     found = [e for _, e in atom.bindings]
     return found + [e for e in (atom.filter, *atom.factors) if e is not None]

@@ -17,7 +17,7 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -44,8 +44,8 @@ class Store(Protocol):
     def read_log(self) -> Iterable[bytes]:
         """The log's entries in order."""
 
-    def append_log(self, entries: Sequence[bytes]) -> None:
-        """Add entries to the log."""
+    def append_log(self, entries: Sequence[bytes], at: int) -> None:
+        """Add entries to the log; ``at`` is a number above that of all entries in it."""
 
     def clear_log(self) -> None:
         """Empty the log."""
@@ -161,18 +161,18 @@ class DurableEngine:
         applied = stage.apply(sections, deltas=True)
         seconds = time.perf_counter() - started
         delta = applied.delta if head is not None else stage.begin(applied.delta)
-        previous = head or _Head(0, "", 0, 0)
+        previous = head or _Head(0, "", 0, 0, 0)
         version, nonce = previous.version + 1, os.urandom(16)
         logged = blobs if applied.accepted is None else [pack([s]) for s in applied.accepted] or [pack([])]
         entries = [_ENTRY.pack(version, nonce) + blob for blob in logged]
         written = sum(map(len, entries))
         grown = previous.log_bytes + sum(max(len(e), _SMALLEST_ENTRY) for e in entries)
-        following = _Head(version, nonce.hex(), grown, previous.snapshot_bytes)
+        following = _Head(version, nonce.hex(), previous.entries + len(entries), grown, previous.snapshot_bytes)
         if grown > max(_SMALLEST_SNAPSHOT, previous.snapshot_bytes):
             following = self._write_snapshot(store, stage, following)
             written = following.snapshot_bytes
         else:
-            store.append_log(entries)
+            store.append_log(entries, previous.entries)
         store.write_head(following.text(self._identity))
         self._holder.put(self._key, _Held(version, following.nonce, stage))
         rows, size = stage.size()
@@ -195,7 +195,7 @@ class DurableEngine:
 
         store.write_snapshot(blobs())
         store.clear_log()
-        return _Head(head.version, head.nonce, 0, size)
+        return _Head(head.version, head.nonce, 0, 0, size)
 
     def _engine(self, store: Store, head: _Head | None, held: _Held | None) -> tuple[Stage, str]:
         if head is None:
@@ -237,18 +237,21 @@ def _read_entry(entry: bytes) -> tuple[int, str, bytes]:
 class _Head:
     version: int
     nonce: str
+    entries: int
     log_bytes: int
     snapshot_bytes: int
 
-    def text(self, identity: Identity) -> str:
+    def text(self, identity: Identity, about: Mapping[str, Any] | None = None) -> str:
         return json.dumps(
             {
+                **(about or {}),
                 "format": FORMAT,
                 "fingerprint": identity.fingerprint,
                 "sql": identity.sql,
                 "shards": identity.shards,
                 "version": self.version,
                 "nonce": self.nonce,
+                "entries": self.entries,
                 "log_bytes": self.log_bytes,
                 "snapshot_bytes": self.snapshot_bytes,
             }
@@ -260,7 +263,7 @@ def _read_head(text: str | None, identity: Identity) -> _Head | None:
         return None
     try:
         found = json.loads(text)
-        head = _Head(found["version"], found["nonce"], found["log_bytes"], found["snapshot_bytes"])
+        head = _Head(*(found[name] for name in ("version", "nonce", "entries", "log_bytes", "snapshot_bytes")))
         given = Identity(found["fingerprint"], found["sql"], found["shards"])
         written_by = found["format"]
     except (ValueError, KeyError, TypeError) as error:
@@ -276,6 +279,13 @@ def _read_head(text: str | None, identity: Identity) -> _Head | None:
             hint="go on with what the checkpoint was written with, or start with a new checkpoint directory",
         )
     return head
+
+
+def check_identity(text: str | None, identity: Identity, about: Mapping[str, Any]) -> str | None:
+    """Refuse a head that belongs to something else; the head to write if there is none yet, with ``about`` for those who read it."""
+    if _read_head(text, identity) is not None:
+        return None
+    return _Head(0, "", 0, 0, 0).text(identity, about)
 
 
 def _difference(stored: Identity, wanted: Identity, written_by: int) -> str:

@@ -15,11 +15,9 @@ from typing import Literal
 
 import pyarrow as pa
 
-from everview.interop.batch import MULTIPLICITY
-from everview.plan.distribute import REST, Layout
-from everview.schema.arrow import arrow_type
-from everview.schema.datatype import BIGINT
-from everview.schema.table import Column, Table
+from everview.plan.distribute import Layout
+from everview.query.logical_view import OutputColumn
+from everview.schema.table import Table
 from everview.shards.bad_rows import BadRows, DeadLetterFile
 from everview.shards.blob import Section, concat
 from everview.shards.changes import net, with_change_types
@@ -56,7 +54,7 @@ class Pipeline:
     """Positions of the emitted columns by which changes are gathered at the next stage; None if each shard's stay apart."""
     disjoint: bool
     key: tuple[int, ...] | None
-    schema: pa.Schema
+    columns: tuple[OutputColumn, ...]
     dead_letters: str | None
     tombstone_seconds: float
 
@@ -172,8 +170,6 @@ def build_pipeline(
         bucket_columns = None if layout.disjoint else tuple(range(len(emitted)))
     names = [c.name for c in layout.columns]
     key = None if layout.key is None else tuple(names.index(k) for k in layout.key)
-    schema = pa.schema([pa.field(c.name, arrow_type(c.type), c.nullable) for c in layout.columns])
-    schema = schema.append(pa.field(MULTIPLICITY, pa.int64(), nullable=False))
     identity = Identity(layout.fingerprint, layout.view.sql, layout.wanted)
     return Pipeline(
         identity=identity,
@@ -185,15 +181,7 @@ def build_pipeline(
         bucket_columns=bucket_columns,
         disjoint=layout.disjoint,
         key=key,
-        schema=schema,
+        columns=layout.columns,
         dead_letters=dead_letters,
         tombstone_seconds=tombstone_seconds,
     )
-
-
-def keyed_input(table: Table, *, latest: bool, ordered: bool, checks_rest: bool) -> KeyedInput:
-    """A table with a key as the normaliser takes it: with a hash of the columns the view does not read, where whole rows are compared."""
-    if not checks_rest:
-        return KeyedInput(table, 0, latest, ordered)
-    hashed = Table(table.name, (*table.columns, Column(REST, BIGINT, nullable=False)), table.primary_key)
-    return KeyedInput(hashed, 1, latest, ordered)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from everview.engine import Database, KernelError, translate
 from everview.interop.batch import MULTIPLICITY
-from everview.schema.table import Table
+from everview.schema.datatype import parse_type
+from everview.schema.table import Column, Table
 from everview.shards.blob import LARGEST, Section
 
 if TYPE_CHECKING:
@@ -24,6 +25,20 @@ class EngineSpec:
     tables: tuple[Table, ...]
     shown: tuple[str, ...]
     plan: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        tables = [[t.name, [[c.name, str(c.type), c.nullable] for c in t.columns]] for t in self.tables]
+        return {"tables": tables, "shown": list(self.shown), "plan": self.plan}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> EngineSpec:
+        """The inverse of ``to_json``."""
+        tables = tuple(
+            Table(name, tuple(Column(column, parse_type(kind), nullable) for column, kind, nullable in columns))
+            for name, columns in found["tables"]
+        )
+        return cls(tables, tuple(found["shown"]), found["plan"])
 
 
 class ViewEngine:

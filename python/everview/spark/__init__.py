@@ -1,0 +1,8 @@
+"""Views kept up to date on Spark: streaming DataFrames and SQL in, a streaming DataFrame of changes out."""
+
+from everview.spark.inputs import TableInput, debezium, upserts
+from everview.spark.maintain import maintain
+from everview.spark.metrics import read_metrics
+from everview.spark.settings import configure
+
+__all__ = ["TableInput", "configure", "debezium", "maintain", "read_metrics", "upserts"]

@@ -1,0 +1,244 @@
+"""``maintain``: streaming DataFrames and SQL in, a streaming DataFrame of the view's changes out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.sql import functions as f
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from everview.analysis.normalise import merge_equal_atoms
+from everview.errors import PipelineError, SchemaError, UnsupportedQueryError
+from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
+from everview.plan.distribute import Layout, expressions_of, lay_out, over
+from everview.query.expression import columns_of
+from everview.query.logical_view import Core, LogicalView
+from everview.schema.datatype import Kind
+from everview.shards.pipeline import Pipeline, StageName, build_pipeline
+from everview.spark.dispatch import Dispatch, Exit
+from everview.spark.inputs import Declared, Prepared, TableInput, declare, prepare
+from everview.spark.metrics import observed
+from everview.spark.placement import engine_keys
+from everview.spark.processor import EMITTED, PACKED, EngineProcessor
+from everview.spark.settings import check_settings
+from everview.spark.types import to_spark
+from everview.sql.lower import lower_query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VERSION = "_commit_version"
+TIMESTAMP = "_commit_timestamp"
+OnBadRows = Literal["fail", "quarantine"]
+Output = Literal["changes", "multiplicity"]
+
+
+def maintain(
+    spark: SparkSession,
+    sql: str,
+    tables: Mapping[str, DataFrame | TableInput],
+    *,
+    primary_keys: Mapping[str, Sequence[str] | str] | None = None,
+    shards: int = 2,
+    name: str = "view",
+    output: Output = "changes",
+    on_bad_rows: OnBadRows = "fail",
+    dead_letters: str | None = None,
+    table_sizes: Mapping[str, float] | None = None,
+    tombstones: float = 86400.0,
+) -> DataFrame:
+    """The changes of a view of changing tables, as a DataFrame.
+
+    The DataFrame has the view's columns, ``_change_type`` (insert, delete, update_preimage, update_postimage; ``output="multiplicity"`` gives a
+    signed ``_multiplicity`` instead), ``_commit_version`` (the micro-batch) and ``_commit_timestamp``. It is streaming if the tables are.
+
+    ``tables``: per table a DataFrame (inserts, or changes if it has ``_change_type``), ``upserts(...)`` or ``debezium(...)``.
+    ``primary_keys``: per table its key; such tables are checked for duplicate keys. ``shards``: over how many engines the work is spread.
+    ``on_bad_rows``: ``fail``, or ``quarantine`` to set bad rows aside in the directory ``dead_letters``. ``table_sizes``: expected rows, for the choice
+    of shares. ``tombstones``: seconds for which deleted keys are remembered, to recognise late rows.
+    """
+    plan = plan_pipeline(
+        spark,
+        sql,
+        tables,
+        primary_keys=primary_keys,
+        shards=shards,
+        name=name,
+        on_bad_rows=on_bad_rows,
+        dead_letters=dead_letters,
+        table_sizes=table_sizes,
+        tombstones=tombstones,
+    )
+    if output not in ("changes", "multiplicity"):
+        raise PipelineError("INVALID_OPTION", f"output is {output!r}", hint="use 'changes' or 'multiplicity'")
+    timestamps = any(c.type.kind is Kind.TIMESTAMP for t in plan.declared for c in t.table.columns)
+    check_settings(spark, shards=plan.pipeline.shards, uses_timestamps=timestamps)
+    return _assemble(plan, change_types=output == "changes")
+
+
+@dataclass(frozen=True)
+class PipelinePlan:
+    """A view laid out, its pipeline, and the inputs as workers get them."""
+
+    layout: Layout
+    pipeline: Pipeline
+    declared: tuple[Declared, ...]
+    prepared: tuple[Prepared, ...]
+
+
+def plan_pipeline(
+    spark: SparkSession,
+    sql: str,
+    tables: Mapping[str, DataFrame | TableInput],
+    *,
+    primary_keys: Mapping[str, Sequence[str] | str] | None = None,
+    shards: int = 2,
+    name: str = "view",
+    on_bad_rows: OnBadRows = "fail",
+    dead_letters: str | None = None,
+    table_sizes: Mapping[str, float] | None = None,
+    tombstones: float = 86400.0,
+) -> PipelinePlan:
+    """Everything ``maintain`` decides before it builds a DataFrame."""
+    del spark
+    _check_options(shards, on_bad_rows, dead_letters)
+    keys = {table.lower(): [k] if isinstance(k, str) else list(k) for table, k in (primary_keys or {}).items()}
+    _refuse_unknown("primary_keys", keys, tables)
+    _refuse_unknown("table_sizes", table_sizes or {}, tables)
+    declared = {t.lower(): declare(t, given, keys.get(t.lower())) for t, given in tables.items()}
+    view = _lower(name, sql, declared)
+    core = view.stages[0]
+    assert isinstance(core, Core)
+    query = merge_equal_atoms(core.query)
+    used = {a.table.lower() for a in query.atoms}
+    _refuse_mixed([d for n, d in declared.items() if n in used])
+    quarantine = on_bad_rows == "quarantine"
+    prepared = {}
+    for table in sorted(used):
+        atoms = [a for a in query.atoms if a.table.lower() == table]
+        read = frozenset(c.lower() for a in atoms for e in expressions_of(a) for c in columns_of(e))
+        prepared[table] = prepare(declared[table], read, whole_rows=quarantine)
+    layout = lay_out(
+        view,
+        {name: p.table for name, p in prepared.items()},
+        shards,
+        checked=frozenset(n for n, p in prepared.items() if p.checked),
+        whole_rows=quarantine,
+        sizes={t.lower(): size for t, size in (table_sizes or {}).items()},
+    )
+    inputs = {n: prepared[n].keyed for n in layout.sources if prepared[n].keyed is not None}
+    pipeline = build_pipeline(
+        layout,
+        {n: i for n, i in inputs.items() if i is not None},
+        dead_letters=dead_letters if quarantine else None,
+        tombstone_seconds=tombstones,
+    )
+    ordered = tuple(prepared[n] for n in layout.sources)
+    return PipelinePlan(layout, pipeline, tuple(declared[n] for n in layout.sources), ordered)
+
+
+def _check_options(shards: int, on_bad_rows: str, dead_letters: str | None) -> None:
+    if not isinstance(shards, int) or shards < 1:
+        raise PipelineError("INVALID_OPTION", f"shards is {shards!r}", hint="use a whole number from 1 on")
+    if on_bad_rows not in ("fail", "quarantine"):
+        raise PipelineError("INVALID_OPTION", f"on_bad_rows is {on_bad_rows!r}", hint="use 'fail' or 'quarantine'")
+    if on_bad_rows == "quarantine" and not dead_letters:
+        raise PipelineError(
+            "INVALID_OPTION",
+            "on_bad_rows='quarantine' needs a place for the rows",
+            hint="pass dead_letters='/some/directory'",
+        )
+
+
+def _refuse_unknown(option: str, given: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
+    known = {t.lower() for t in tables}
+    wrong = next((t for t in given if t.lower() not in known), None)
+    if wrong is not None:
+        raise SchemaError(
+            "UNKNOWN_TABLE", f"{option} names `{wrong}`, which is no table", hint=f"the tables are: {', '.join(tables)}"
+        )
+
+
+def _refuse_mixed(declared: list[Declared]) -> None:
+    streaming = [d.name for d in declared if d.is_streaming]
+    batch = [d.name for d in declared if not d.is_streaming]
+    if streaming and batch:
+        raise PipelineError(
+            "MIXED_INPUTS",
+            f"`{streaming[0]}` is a streaming DataFrame and `{batch[0]}` is not",
+            hint=f"read `{batch[0]}` with spark.readStream too: what its source holds is then the first batch",
+        )
+
+
+def _lower(name: str, sql: str, declared: Mapping[str, Declared]) -> LogicalView:
+    unreadable = {(d.name, c): kind for d in declared.values() for c, kind in d.unreadable.items()}
+    if unreadable and re.search(r"(select|,|distinct)\s*(\w+\s*\.\s*)?\*(?!\s*\d)", sql, re.IGNORECASE):
+        (table, column), kind = next(iter(unreadable.items()))
+        raise UnsupportedQueryError(
+            "UNSUPPORTED_TYPE",
+            f"`*` would read column `{column}` of table `{table}`, of type {kind}",
+            hint="name the columns you need",
+        )
+    try:
+        return lower_query(name, sql, {n: d.table for n, d in declared.items()})
+    except SchemaError as error:
+        found = next(((t, c, k) for (t, c), k in unreadable.items() if f"`{c}`".lower() in error.message.lower()), None)
+        if error.code != "UNKNOWN_COLUMN" or found is None:
+            raise
+        table, column, kind = found
+        message = f"column `{column}` of table `{table}` is {kind}, a type that views cannot read"
+        raise UnsupportedQueryError(
+            "UNSUPPORTED_TYPE", message, sql=error.sql, span=error.span, hint="cast it in the DataFrame"
+        ) from None
+
+
+def _assemble(plan: PipelinePlan, *, change_types: bool) -> DataFrame:
+    pipeline = plan.pipeline
+    keys = engine_keys(pipeline.shards)
+    to_shards: list[DataFrame] = []
+    to_normaliser: list[DataFrame] = []
+    for number, (source, prepared) in enumerate(zip(pipeline.sources, plan.prepared, strict=True)):
+        dispatch = Dispatch(pipeline, number, keys, _scans(plan.layout, source.table.name, prepared))
+        packed = prepared.frame.mapInArrow(dispatch, PACKED)
+        (to_shards if source.keyed is None else to_normaliser).append(packed)
+    if to_normaliser:
+        to_shards.append(_stage(pipeline, "normalise", to_normaliser, keys).select("destination", "blob"))
+    changed = _stage(pipeline, "shard", to_shards, keys)
+    if pipeline.merge is not None:
+        changed = _stage(pipeline, "merge", [changed.select("destination", "blob")], keys)
+    else:
+        changed = changed.repartition(pipeline.shards, "destination")
+    fields = [StructField(c.name, to_spark(c.type), c.nullable) for c in plan.layout.columns]
+    kind = (
+        StructField(CHANGE_TYPE, StringType(), False) if change_types else StructField(MULTIPLICITY, LongType(), False)
+    )
+    leaving = StructType([*fields, kind, StructField(VERSION, LongType(), False)])
+    rows = changed.select("destination", "blob").mapInArrow(Exit(pipeline, change_types), leaving)
+    return rows.withColumn(TIMESTAMP, f.current_timestamp())
+
+
+def _stage(pipeline: Pipeline, stage: StageName, arriving: Sequence[DataFrame], keys: Sequence[int]) -> DataFrame:
+    first, *others = arriving
+    for other in others:
+        first = first.union(other)
+    processor = EngineProcessor(pipeline, stage, keys, keys)
+    rows = first.groupBy("destination").transformWithState(processor, EMITTED, "Append", "None")
+    return observed(rows, stage, pipeline.shards)
+
+
+def _scans(layout: Layout, table: str, prepared: Prepared) -> list[tuple[str | None, list[str]]]:
+    """What engines evaluate on rows of a table: per atom its filter and the other expressions."""
+    found = []
+    for core in layout.shard.cores:
+        for atom in core.query.atoms:
+            copy = next(c for c in layout.copies if c.name == atom.table)
+            if copy.source != table.lower():
+                continue
+            condition = None if atom.filter is None else json.dumps(over(atom.filter, prepared.table))
+            others = [json.dumps(over(e, prepared.table)) for e in expressions_of(atom) if e is not atom.filter]
+            found.append((condition, others))
+    return found

@@ -1,0 +1,54 @@
+"""What stages tell of their engines, in the progress of the streaming query (``observedMetrics``).
+
+Per stage one observation named ``everview_<stage>``: totals over the engines, and state rows, state bytes and rows in of each, from which the skew
+of the shares can be read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+PREFIX = "everview_"
+_TOTALS = (
+    "held",
+    "rebuilt",
+    "rows_in",
+    "rows_out",
+    "state_rows",
+    "state_bytes",
+    "bytes_written",
+    "stale_rows",
+    "bad_rows",
+    "seconds",
+)
+_EACH = ("rows_in", "state_rows", "state_bytes")
+
+
+def observed(rows: DataFrame, stage: str, engines: int) -> DataFrame:
+    """A stage's rows with its metrics in the query's progress."""
+    columns = [f.count("engine").alias("engines")]
+    columns += [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in _TOTALS]
+    for at in range(engines):
+        here = f.col("engine") == at
+        columns += [f.coalesce(f.max(f.when(here, f.col(name))), f.lit(0)).alias(f"{name}_{at}") for name in _EACH]
+    return rows.observe(f"{PREFIX}{stage}", *columns)
+
+
+def read_metrics(progress: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """The metrics of a progress, by stage; ``skew`` is the rows of the fullest engine over the mean."""
+    found: dict[str, dict[str, float]] = {}
+    for name, row in (progress.get("observedMetrics") or {}).items():
+        if not name.startswith(PREFIX):
+            continue
+        values = row if isinstance(row, dict) else row.asDict()
+        counts = [v for k, v in values.items() if k.startswith("state_rows_")]
+        skew = max(counts) * len(counts) / sum(counts) if counts and sum(counts) else 1.0
+        found[name.removeprefix(PREFIX)] = {**values, "skew": skew}
+    return found

@@ -1,0 +1,170 @@
+"""The stateful stages in a Spark worker: state variables as a store, engines held between batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import (
+    BinaryType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    Row,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from everview.shards.durable import DurableEngine, Holder, Outcome, check_identity
+from everview.spark.placement import GUARD
+
+if TYPE_CHECKING:
+    from everview.shards.pipeline import Pipeline, StageName
+
+HOLDER = Holder()
+"""The engines of this worker process."""
+
+PACKED = StructType([StructField("destination", IntegerType(), False), StructField("blob", BinaryType(), False)])
+"""What travels between stages."""
+
+MEASURED = (
+    ("engine", IntegerType()),
+    ("held", LongType()),
+    ("rebuilt", LongType()),
+    ("rows_in", LongType()),
+    ("rows_out", LongType()),
+    ("state_rows", LongType()),
+    ("state_bytes", LongType()),
+    ("bytes_written", LongType()),
+    ("stale_rows", LongType()),
+    ("bad_rows", LongType()),
+    ("seconds", DoubleType()),
+)
+"""What a stage tells of each engine and batch, in the row for the guard of the next stage."""
+
+EMITTED = StructType([*PACKED.fields, *(StructField(name, kind, True) for name, kind in MEASURED)])
+
+_TEXT = StructType([StructField("text", StringType(), False)])
+_NUMBER = StructType([StructField("number", LongType(), False)])
+_BYTES = StructType([StructField("bytes", BinaryType(), False)])
+
+HEAD, LOG, SNAPSHOT = "head", "log", "snapshot"
+
+
+def current_batch() -> int:
+    """The number of the micro-batch that this task belongs to; 0 outside of streams."""
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+    return 0 if found is None else int(found)
+
+
+class _StateStore:
+    """The state variables of one grouping key as a store. Log and snapshot are maps: each blob is a row of its own in RocksDB."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._head = handle.getValueState(HEAD, _TEXT)
+        self._log = handle.getMapState(LOG, _NUMBER, _BYTES)
+        self._snapshot = handle.getMapState(SNAPSHOT, _NUMBER, _BYTES)
+
+    def read_head(self) -> str | None:
+        found = self._head.get()
+        return None if found is None else found[0]
+
+    def write_head(self, text: str) -> None:
+        self._head.update((text,))
+
+    def read_log(self) -> Iterable[bytes]:
+        return _in_order(self._log)
+
+    def append_log(self, entries: Sequence[bytes], at: int) -> None:
+        for number, entry in enumerate(entries):
+            self._log.updateValue((at + number,), (entry,))
+
+    def clear_log(self) -> None:
+        self._log.clear()
+
+    def read_snapshot(self) -> Iterable[bytes]:
+        return _in_order(self._snapshot)
+
+    def write_snapshot(self, blobs: Iterator[bytes]) -> None:
+        self._snapshot.clear()
+        for number, blob in enumerate(blobs):
+            self._snapshot.updateValue((number,), (blob,))
+
+
+def _in_order(state: Any) -> Iterable[bytes]:
+    found = sorted((key[0], value[0]) for key, value in state.iterator())
+    return [bytes(value) for _, value in found]
+
+
+class EngineProcessor(StatefulProcessor):
+    """One stage. Every grouping key is an engine; ``keys`` are those of this stage, ``onward`` those of the next."""
+
+    def __init__(self, pipeline: Pipeline, stage: StageName, keys: Sequence[int], onward: Sequence[int]) -> None:
+        self._pipeline = pipeline
+        self._stage = stage
+        self._number = {key: number for number, key in enumerate(keys)}
+        self._onward = onward
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._store = _StateStore(handle)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        if key[0] == GUARD:
+            about = result_spec(self._pipeline) if self._stage == result_stage(self._pipeline) else {}
+            text = check_identity(self._store.read_head(), self._pipeline.identity, about)
+            if text is not None:
+                self._store.write_head(text)
+            return
+        number = self._number[key[0]]
+        outcome = self._engine(number).run(self._store, [bytes(row.blob) for row in rows])
+        for destination, blob in self._pipeline.forward(self._stage, number, outcome.delta):
+            yield _row(self._onward[destination], blob)
+        yield _row(GUARD, b"", measured(number, outcome))
+
+    def _engine(self, number: int) -> DurableEngine:
+        pipeline, stage = self._pipeline, self._stage
+        context = TaskContext.get()
+        query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
+        key = (query, pipeline.identity.fingerprint, stage, number)
+        return DurableEngine(pipeline.identity, lambda: pipeline.make(stage, number, current_batch), HOLDER, key)
+
+
+def result_stage(pipeline: Pipeline) -> StageName:
+    """The stage whose engines together hold the view's result."""
+    return "shard" if pipeline.merge is None else "merge"
+
+
+def result_spec(pipeline: Pipeline) -> dict[str, Any]:
+    """What is needed to read the result from these engines' state alone."""
+    engine = pipeline.merge or pipeline.shard
+    columns = [[c.name, str(c.type), c.nullable] for c in pipeline.columns]
+    return {"result": {"engine": engine.to_json(), "columns": columns}}
+
+
+def measured(number: int, outcome: Outcome) -> tuple[Any, ...]:
+    """What is told of a batch, in the order of ``MEASURED``."""
+    rows_out = sum(batch.num_rows for _, batches in outcome.delta for batch in batches)
+    return (
+        number,
+        int(outcome.source == "held"),
+        int(outcome.source == "rebuilt"),
+        outcome.rows_in,
+        rows_out,
+        outcome.state_rows,
+        outcome.state_bytes,
+        outcome.written,
+        outcome.notes.get("stale", 0),
+        outcome.notes.get("bad", 0),
+        outcome.seconds,
+    )
+
+
+_NOTHING = (None,) * len(MEASURED)
+
+
+def _row(destination: int, blob: bytes, about: tuple[Any, ...] = _NOTHING) -> Row:
+    return Row(**dict(zip(EMITTED.names, (destination, blob, *about), strict=True)))
