@@ -46,6 +46,8 @@ CONFINED = {
     "duckdb": lambda path: path.startswith("testing/") or path == "cli/demo.py",
     "hypothesis": lambda path: path.startswith("testing/"),
     "pyspark": lambda path: path.startswith("spark/"),
+    "deltalake": lambda path: path.startswith("spark/sinks/"),
+    "psycopg": lambda path: path.startswith("spark/sinks/"),
     "typer": lambda path: path.startswith("cli/"),
     "rich": lambda path: path.startswith("cli/"),
 }

@@ -1,5 +1,6 @@
 """One Spark session for all tests of this directory; skipped, with the reason, where pyspark or Java 17 is missing."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers import everview; read when the session starts
 
 
 def _missing() -> str | None:
@@ -35,3 +37,15 @@ def spark(tmp_path_factory):
     session = start(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def streaming(spark):
+    """The same Spark with the settings of everview.spark: one core, so one task at a time."""
+    from everview.spark.settings import settings
+
+    session = spark.newSession()
+    for name, value in settings(shards=2, executor_cores=1).items():
+        if name.startswith("spark.sql."):
+            session.conf.set(name, value)
+    return session

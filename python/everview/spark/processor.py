@@ -112,7 +112,7 @@ class EngineProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._store = _StateStore(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803, ARG002
         if key[0] == GUARD:
             about = result_spec(self._pipeline) if self._stage == result_stage(self._pipeline) else {}
             text = check_identity(self._store.read_head(), self._pipeline.identity, about)

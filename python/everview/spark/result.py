@@ -24,6 +24,7 @@ from everview.spark.types import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_ROWS = 1 << 16
 _KIND = {HEAD: 0, LOG: 1, SNAPSHOT: 2}
 
 
@@ -57,8 +58,17 @@ def _rebuilt(spark: SparkSession, checkpoint: str, operator: int, batch: int, ab
     for name, kind in _KIND.items():
         rows = _state(spark, checkpoint, operator, batch, name).filter(f.col("key.destination") != GUARD)
         number, value = ("user_map_key.number", "user_map_value.bytes")
-        picked = (f.lit(0).cast("long"), f.encode("value.text", "utf-8")) if name == HEAD else (f.col(number), f.col(value))
-        parts.append(rows.select("key.destination", f.lit(kind).alias("kind"), picked[0].alias("number"), f.coalesce(picked[1], none).alias("bytes")))
+        picked = (
+            (f.lit(0).cast("long"), f.encode("value.text", "utf-8")) if name == HEAD else (f.col(number), f.col(value))
+        )
+        parts.append(
+            rows.select(
+                "key.destination",
+                f.lit(kind).alias("kind"),
+                picked[0].alias("number"),
+                f.coalesce(picked[1], none).alias("bytes"),
+            )
+        )
     state = parts[0].union(parts[1]).union(parts[2])
     rebuild = Rebuild(EngineSpec.from_json(about["result"]["engine"]), identity)
     engines = max(1, about["shards"])
@@ -120,4 +130,5 @@ class Rebuild:
             stage = engine.read(store)
             if isinstance(stage, ViewStage):
                 for rows in stage.result():
-                    yield from expand(rows)
+                    plain = pa.schema([rows.schema.field(i) for i in range(rows.num_columns - 1)])
+                    yield from expand(rows, plain, _ROWS)

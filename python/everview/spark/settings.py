@@ -47,17 +47,22 @@ def configure(
             "how many cores an executor has is not known yet",
             hint="call configure() after master(), or pass executor_cores=",
         )
-    settings = {
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the driver asks the environment only
+    for name, value in settings(shards=shards, executor_cores=executor_cores).items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def settings(*, shards: int, executor_cores: int) -> dict[str, str]:
+    """The settings by name."""
+    return {
         _PROVIDER: _ROCKSDB,
         _CHANGELOG: "true",
         _TASK_CPUS: str(executor_cores),
         _PARTITIONS: str(shards),
         _TIME_ZONE: "UTC",
-        _PYTHON: os.environ.setdefault("PYSPARK_PYTHON", sys.executable),  # the driver asks the environment only
+        _PYTHON: os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder
 
 
 def check_settings(spark: SparkSession, *, shards: int, uses_timestamps: bool) -> None:
@@ -95,7 +100,7 @@ def _check_python(spark: SparkSession) -> None:
     python = shutil.which(context.pythonExec)
     if python is None or Path(python) == Path(sys.executable):
         return
-    if subprocess.run([python, "-c", "import everview.spark"], capture_output=True, check=False).returncode:
+    if subprocess.run([python, "-c", "import everview.spark"], capture_output=True, check=False).returncode:  # noqa: S603
         why = f"workers would run {python}, which has no everview"
         raise _missing("PYSPARK_PYTHON (in the environment)", context.pythonExec, sys.executable, why)
 
