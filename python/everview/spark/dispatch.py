@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
@@ -16,7 +17,7 @@ from everview.errors import ChangeError
 from everview.interop.batch import MULTIPLICITY
 from everview.schema.arrow import arrow_type
 from everview.shards.bad_rows import BadRow, DeadLetterFile
-from everview.shards.blob import concat, unpack
+from everview.shards.blob import unpack
 from everview.shards.normaliser import LIVE, SEQUENCE
 from everview.spark.inputs import BAD
 from everview.spark.placement import GUARD
@@ -75,40 +76,21 @@ class Dispatch:
 
     def _that_evaluate(self, rows: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
         """The rows on which no expression of any atom fails."""
+        failures: dict[int, tuple[str, str]] = {}
         for condition, expressions in self.scans:
-            passing = rows
+            at = np.arange(rows.num_rows)
             if condition is not None:
-                rows, keep = self._try(condition, rows, rows, bad)
-                passing = rows.filter(pc.fill_null(keep, fill_value=False))
+                failures |= _failures(condition, rows, at)
+                at = np.setdiff1d(at, list(failures))
+                keep = pc.fill_null(evaluate(condition, rows.take(pa.array(at))), fill_value=False)
+                at = at[keep.to_numpy(zero_copy_only=False)]
             for expression in expressions:
-                before = passing.num_rows
-                passing, _ = self._try(expression, passing, passing, bad)
-                if passing.num_rows < before:
-                    rows = self._without_failing(rows, condition, expression)
-        return rows
-
-    def _try(
-        self, expression: str, rows: pa.RecordBatch, shown: pa.RecordBatch, bad: list[BadRow]
-    ) -> tuple[pa.RecordBatch, pa.Array]:
-        """The rows on which an expression does not fail, and its values there."""
-        while True:
-            try:
-                return rows, evaluate(expression, rows)
-            except ValueError as error:
-                found = re.fullmatch(r"\[(\w+)\] (.*) \(row (\d+)\)", str(error), re.DOTALL)
-                if found is None:
-                    raise
-                at = int(found[3])
-                self._set_aside(rows.slice(at, 1), found[1], [found[2]], bad)
-                rows = concat([rows.slice(0, at), rows.slice(at + 1)])
-
-    def _without_failing(self, rows: pa.RecordBatch, condition: str | None, expression: str) -> pa.RecordBatch:
-        ignored: list[BadRow] = []
-        if condition is None:
-            return self._try(expression, rows, rows, ignored)[0]
-        keep = pc.fill_null(evaluate(condition, rows), fill_value=False)
-        passing = self._try(expression, rows.filter(keep), rows, ignored)[0]
-        return concat([passing, rows.filter(pc.invert(keep))])
+                failures |= _failures(expression, rows, at)
+        if not failures:
+            return rows
+        for position, (code, reason) in sorted(failures.items()):
+            self._set_aside(rows.slice(position, 1), code, [reason], bad)
+        return rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), list(failures))))
 
     def _set_aside(self, rows: pa.RecordBatch, code: str, reasons: Sequence[str], bad: list[BadRow]) -> None:
         names = [c.name for c in self._table.columns if not c.name.startswith("_")]
@@ -126,6 +108,20 @@ class Dispatch:
         context = TaskContext.get()
         part = 0 if context is None else context.partitionId()
         DeadLetterFile(self.pipeline.dead_letters, f"input-{self._table.name}-{part:05d}", current_batch).write(bad)
+
+
+def _failures(expression: str, rows: pa.RecordBatch, at: np.ndarray[Any, Any]) -> dict[int, tuple[str, str]]:
+    """Of the rows at some positions those on which an expression fails, with code and reason."""
+    try:
+        evaluate(expression, rows.take(pa.array(at)))
+    except ValueError as error:
+        found = re.fullmatch(r"\[(\w+)\] (.*) \(row (\d+)\)", str(error), re.DOTALL)
+        if found is None:
+            raise
+        here = int(found[3])
+        others = _failures(expression, rows, at[:here]) | _failures(expression, rows, at[here + 1 :])
+        return {int(at[here]): (found[1], found[2])} | others
+    return {}
 
 
 def _packed(destination: int, blob: bytes) -> pa.RecordBatch:
