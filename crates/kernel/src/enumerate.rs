@@ -2,11 +2,15 @@
 //!
 //! A program is the order in which the connex nodes are bound, starting at one of them: first upward to the top through live parent
 //! rows, then downward into the sides of what is bound. Every step finds at least one row (alive and live see to it), so there are no
-//! dead ends: the delay between two emitted rows is bounded by the number of steps, whatever the data. The last step is a tight loop
-//! that appends the words of its own rows and repeats those of the others.
+//! dead ends: the delay between two emitted rows is bounded by the number of steps, whatever the data. A projection at the end of the way
+//! up is not bound: its row is the entry that the row below it refers to.
+//!
+//! The last step is a tight loop that appends the words of its own rows and repeats those of the others. Following links costs a cache
+//! miss a row, copying does not: where the rows of the last step are the same for all rows of the step before (`emit_product`), and where
+//! witnesses of a batch lead to the same rows (`repeat`), they are walked once and copied from the sink.
 
 use crate::annotation;
-use crate::rows::{LIVE, NONE};
+use crate::rows::{LIVE, NONE, Rows};
 use crate::shape::EmittedWord;
 use crate::tree::Tree;
 use std::cell::Cell;
@@ -18,8 +22,8 @@ enum Source {
     Start,
     /// The live parents of the entry above step `from`'s row; `place` is the hub's place below the parent.
     Parents { from: usize, hub: usize, place: usize },
-    /// The alive rows on a side of the entry in place `place` below step `from`'s row.
-    Side { from: usize, hub: usize, place: usize, side: usize },
+    /// The alive rows on a side of the entry that link `link` of step `from`'s row leads to.
+    Side { from: usize, hub: usize, link: usize, side: usize },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +42,14 @@ pub(crate) struct Program {
     inner: Vec<(usize, usize)>,
     /// Rows passed over because of their marks since the last run ended.
     passed: Cell<u64>,
+}
+
+/// Rows of a sink that one witness led to, and the rows visited for them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    pub(crate) first: usize,
+    pub(crate) end: usize,
+    pub(crate) steps: u64,
 }
 
 /// Where an enumeration stands. Valid as long as the tree does not change.
@@ -125,26 +137,33 @@ impl Program {
         let mut steps = vec![Step { node, source: Source::Start }];
         let mut came_from = vec![None];
         let mut at = node;
+        let mut above = None;
         while let Some((hub, _)) = tree.nodes[at].up {
             let edge = &tree.edges[hub];
             let from = steps.len() - 1;
-            if edge.parent == tree.top && edge.connex_sides.len() == 1 && !edge.hub.has_values() {
-                break; // the top has one row, binds nothing and weighs 1
+            if ends_at_top(tree, hub) {
+                break;
+            }
+            if is_entry(tree, hub) {
+                above = Some(hub);
+                break;
             }
             steps.push(Step { node: edge.parent, source: Source::Parents { from, hub, place: edge.place } });
             came_from.push(Some(at));
             at = edge.parent;
         }
         let mut from = 0;
+        let highest = steps.len() - 1;
         while from < steps.len() {
-            let bound = steps[from].node;
-            for (place, &hub) in tree.nodes[bound].downs.iter().enumerate() {
+            let bound = &tree.nodes[steps[from].node];
+            let below = bound.downs.iter().enumerate().map(|(place, &hub)| (hub, Rows::down_link(place)));
+            let beside = above.filter(|_| from == highest).map(|hub| (hub, Rows::UP));
+            for (hub, link) in below.chain(beside) {
                 let edge = &tree.edges[hub];
-                for &side in &edge.connex_sides {
-                    let child = edge.children[side];
-                    if came_from.get(from).copied().flatten() != Some(child) {
-                        steps.push(Step { node: child, source: Source::Side { from, hub, place, side } });
-                    }
+                let known = if link == Rows::UP { Some(at) } else { came_from.get(from).copied().flatten() };
+                for &side in edge.connex_sides.iter().filter(|&&side| known != Some(edge.children[side])) {
+                    let source = Source::Side { from, hub, link, side };
+                    steps.push(Step { node: edge.children[side], source });
                 }
             }
             from += 1;
@@ -152,7 +171,10 @@ impl Program {
         let last = steps.len() - 1;
         let (mut outer, mut inner) = (vec![Vec::new(); last], Vec::new());
         for (column, &EmittedWord { node, word }) in tree.head.words.iter().enumerate() {
-            let step = steps.iter().position(|s| s.node == node).expect("every connex node is bound");
+            let (step, word) = match steps.iter().position(|s| s.node == node) {
+                Some(step) => (step, word),
+                None => (highest, tree.nodes[at].up_key.word(word)), // the projection that is the entry above
+            };
             if step == last {
                 inner.push((column, word));
             } else {
@@ -175,6 +197,25 @@ impl Program {
             sink.columns[column].push(rows.value(row, word));
         }
         push_weight(sink, weight)
+    }
+
+    /// Whether the results through two rows with the same entry above differ in these rows only: the starting node binds nothing below
+    /// itself, and weights do not depend on it.
+    pub(crate) fn repeats(&self, sink: &Sink) -> bool {
+        let below_start = |step: &Step| matches!(step.source, Source::Side { from: 0, link, .. } if link != Rows::UP);
+        sink.unit && !self.is_single() && !self.steps.iter().any(below_start)
+    }
+
+    /// Emits the results through `row`, which are those of `block` but for the row itself.
+    pub(crate) fn repeat(&self, tree: &Tree, row: u32, block: Block, sink: &mut Sink) {
+        let length = sink.len() + block.end - block.first;
+        for &(column, _) in self.outer[1..].iter().flatten().chain(&self.inner) {
+            sink.columns[column].extend_from_within(block.first..block.end);
+        }
+        for &(column, word) in &self.outer[0] {
+            sink.columns[column].resize(length, tree.nodes[self.steps[0].node].rows.value(row, word));
+        }
+        sink.multiplicities.resize(length, sink.start[0] as i64);
     }
 
     /// Emits every result through `row`, weighted with the sink's start weight. Returns rows visited and whether a product overflowed.
@@ -232,6 +273,11 @@ impl Program {
                 length = sink.columns[self.inner[0].0].len();
                 continue;
             }
+            if at + 1 == last && sink.unit && limit == usize::MAX && self.is_product() {
+                steps += self.emit_product(tree, walk, sink, skip);
+                length = sink.columns[self.inner[0].0].len();
+                continue;
+            }
             if at == last {
                 if length >= limit {
                     break;
@@ -270,7 +316,7 @@ impl Program {
     /// holds `limit`. Rows weigh 1. Returns the rows visited.
     fn emit_pairs(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32, limit: usize) -> u64 {
         let last = self.steps.len() - 1;
-        let Source::Side { hub, place, side, .. } = self.steps[last].source else { unreachable!("see `pairs`") };
+        let Source::Side { hub, link, side, .. } = self.steps[last].source else { unreachable!("see `pairs`") };
         let (column, word) = self.inner[0];
         let mut values = std::mem::take(&mut sink.columns[column]);
         let (hub, inner) = (&tree.edges[hub].hub, &tree.nodes[self.steps[last].node].rows);
@@ -279,7 +325,7 @@ impl Program {
         let mut below = NONE;
         while row != NONE {
             let before = values.len();
-            below = hub.side_head(outer.down(row, place), side);
+            below = hub.side_head(outer.entry(row, link), side);
             while below != NONE && values.len() < limit {
                 let (state, next) = inner.state_and_next(below);
                 if state & skip == 0 {
@@ -303,6 +349,40 @@ impl Program {
         walk.rows[last - 1] = row;
         walk.rows[last] = below;
         walk.at = if row == NONE { last - 1 } else { last };
+        steps
+    }
+
+    /// Whether the last step has a column and the same rows for every row of the step before it.
+    fn is_product(&self) -> bool {
+        let last = self.steps.len() - 1;
+        matches!(self.steps[last].source, Source::Side { from, .. } if from + 1 < last) && !self.inner.is_empty()
+    }
+
+    /// The last two steps at once, from the row the walk stands at until the step before the last has no more rows: the rows of the last
+    /// step are read once and copied for the others. Rows weigh 1. Returns the rows visited, copies among them.
+    fn emit_product(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32) -> u64 {
+        let last = self.steps.len() - 1;
+        let outer = &tree.nodes[self.steps[last - 1].node].rows;
+        let start = sink.columns[self.inner[0].0].len();
+        let passed = self.passed.get();
+        walk.rows[last] = self.first(tree, &walk.rows, last, skip);
+        let (_, count, _) = self.emit_run(tree, walk, sink, skip, usize::MAX);
+        let visited = 1 + count as u64 + self.passed.replace(passed) - passed;
+        let (mut row, mut steps, mut end) = (walk.rows[last - 1], 0, start);
+        while row != NONE {
+            if end > start {
+                for &(column, _) in &self.inner {
+                    sink.columns[column].extend_from_within(start..start + count);
+                }
+            }
+            end += count;
+            for &(column, word) in &self.outer[last - 1] {
+                sink.columns[column].resize(end, outer.value(row, word));
+            }
+            steps += visited;
+            row = self.next(tree, row, last - 1, skip);
+        }
+        (walk.rows[last - 1], walk.at) = (NONE, last - 1);
         steps
     }
 
@@ -361,8 +441,8 @@ impl Program {
                 let entry = tree.nodes[self.steps[from].node].rows.up(rows[from]);
                 live_or_none(tree, self.steps[at].node, tree.edges[hub].hub.parent_list(entry).0)
             }
-            Source::Side { from, hub, place, side } => {
-                let entry = tree.nodes[self.steps[from].node].rows.down(rows[from], place);
+            Source::Side { from, hub, link, side } => {
+                let entry = tree.nodes[self.steps[from].node].rows.entry(rows[from], link);
                 tree.edges[hub].hub.side_head(entry, side)
             }
         };
@@ -389,6 +469,23 @@ impl Program {
             self.passed.set(self.passed.get() + 1);
         }
     }
+}
+
+/// Whether nothing is to be bound above a hub: its parent is the top, which has one row and weighs 1, and there are no other sides.
+fn ends_at_top(tree: &Tree, hub: usize) -> bool {
+    let edge = &tree.edges[hub];
+    edge.parent == tree.top && edge.connex_sides.len() == 1 && !edge.hub.has_values()
+}
+
+/// Whether the parent of a hub is a projection that need not be bound: its row is the hub's entry, weighs 1, and leads nowhere else.
+fn is_entry(tree: &Tree, hub: usize) -> bool {
+    let edge = &tree.edges[hub];
+    let parent = &tree.nodes[edge.parent];
+    edge.is_guard
+        && !edge.masked
+        && !edge.hub.has_values()
+        && parent.downs.len() == 1
+        && parent.up.is_some_and(|(above, _)| ends_at_top(tree, above))
 }
 
 #[inline]

@@ -64,6 +64,14 @@ impl Rows {
         Self { width, factor_count, stride: DOWN + 3 * downs, free: NONE, indexed, ..Self::default() }
     }
 
+    /// The link to the entry above, for `entry`.
+    pub const UP: usize = UP;
+
+    /// The link to the entry of the hub in place `down` below, for `entry`.
+    pub const fn down_link(down: usize) -> usize {
+        DOWN + 3 * down
+    }
+
     /// Number of rows held.
     pub fn len(&self) -> usize {
         self.len
@@ -200,6 +208,12 @@ impl Rows {
     #[inline]
     pub fn set_stamp(&mut self, row: u32, stamp: u32) {
         self.set_link(row, STAMP, stamp);
+    }
+
+    /// The entry that a link leads to.
+    #[inline]
+    pub fn entry(&self, row: u32, link: usize) -> u32 {
+        self.link(row, link)
     }
 
     /// The entry above.

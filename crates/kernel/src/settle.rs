@@ -9,7 +9,7 @@
 //! its other factors times the entry's saved sum. S2 every result holds exactly one row of C, so the witnesses' results are disjoint.
 
 use crate::annotation;
-use crate::enumerate::Sink;
+use crate::enumerate::{Block, Sink};
 use crate::rows::{ALIVE, DOOMED, LIVE, NEW, NONE};
 use crate::tree::{Pending, Tree};
 
@@ -50,6 +50,8 @@ pub(crate) struct Scratch {
     saved: Vec<i128>,
     born: Vec<(usize, u32)>,
     stack: Vec<(usize, u32)>,
+    /// Per stamped entry above the witnesses being enumerated what was emitted for the first of them.
+    blocks: Vec<(u32, Block)>,
 }
 
 impl Tree {
@@ -75,11 +77,11 @@ impl Tree {
         }
         if !scratch.level.is_empty() {
             if let Some(sink) = sink.as_deref_mut() {
-                self.emit(at, &scratch, |c| c.was, sink, if skip_marked { NEW } else { 0 });
+                self.emit(at, &mut scratch, |c| c.was, sink, if skip_marked { NEW } else { 0 });
             }
             self.settle_status(at, &mut scratch);
             if let Some(sink) = sink {
-                self.emit(at, &scratch, |c| !c.was && c.now, sink, if skip_marked { DOOMED } else { 0 });
+                self.emit(at, &mut scratch, |c| !c.was && c.now, sink, if skip_marked { DOOMED } else { 0 });
             }
         }
         scratch.level.clear();
@@ -426,9 +428,20 @@ impl Tree {
     }
 
     /// Emits the results through the witnesses that `wanted` selects, weighted with the change of their annotation.
-    fn emit(&mut self, node: usize, scratch: &Scratch, wanted: impl Fn(&Changed) -> bool, sink: &mut Sink, skip: u32) {
+    ///
+    /// Where all else depends on the entry above the witness only, the results of a second witness with this entry are those of the first
+    /// but for the witness: they are copied. They count as visited all the same.
+    fn emit(
+        &mut self,
+        node: usize,
+        scratch: &mut Scratch,
+        wanted: impl Fn(&Changed) -> bool,
+        sink: &mut Sink,
+        skip: u32,
+    ) {
         let components = self.components;
         let program = self.programs[node].take().expect("connex nodes have a program");
+        let shared = self.nodes[node].up.filter(|_| scratch.level.len() > 1 && program.repeats(sink));
         for (i, change) in scratch.level.iter().enumerate() {
             if !wanted(change)
                 || !self.nodes[node].rows.has(change.row, LIVE)
@@ -447,9 +460,25 @@ impl Tree {
                 continue;
             }
             sink.start(weight);
+            let shared = shared.map(|(hub, _)| (hub, self.nodes[node].rows.up(change.row)));
+            if let Some((hub, entry)) = shared
+                && let Some((_, block)) = scratch.blocks.get(self.edges[hub].hub.stamp(entry) as usize)
+            {
+                program.repeat(self, change.row, *block, sink);
+                self.counters.steps += block.steps;
+                continue;
+            }
+            let first = sink.len();
             let (steps, overflow) = program.run_from(self, change.row, sink, skip);
             self.counters.steps += steps;
             self.overflow |= overflow;
+            if let Some((hub, entry)) = shared {
+                self.edges[hub].hub.set_stamp(entry, scratch.blocks.len() as u32);
+                scratch.blocks.push((entry, Block { first, end: sink.len(), steps }));
+            }
+        }
+        if let Some((hub, _)) = shared {
+            scratch.blocks.drain(..).for_each(|(entry, _)| self.edges[hub].hub.set_stamp(entry, NONE));
         }
         self.counters.emitted += sink.take_count();
         self.programs[node] = Some(program);

@@ -70,6 +70,11 @@ pub struct KeySpec {
 }
 
 impl KeySpec {
+    /// The row's word that is a word of the key, which must not be its mask.
+    pub fn word(&self, word: usize) -> usize {
+        self.words[word]
+    }
+
     /// Writes the key of `row` into `key`.
     #[inline]
     pub fn cut(&self, row: &[u64], key: &mut Vec<u64>) {
