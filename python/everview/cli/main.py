@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from everview.errors import EverviewError
+from everview.plan.distribute import lay_out
 from everview.plan.explain import Format
+from everview.plan.explain_layout import explain_layout
 from everview.session.session import connect
+from everview.sql.lower import lower_query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from everview.schema.table import Table
 
 app = typer.Typer(
     help="Keep the result of a SQL query up to date while its tables change.",
@@ -44,16 +49,26 @@ def explain(
     schema: Annotated[Path, typer.Option(help="A file of CREATE TABLE statements.", metavar="FILE")],
     format: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(Format))}.")] = "text",  # noqa: A002
     output: Annotated[Path | None, typer.Option(help="Write to this file.", metavar="FILE")] = None,
+    shards: Annotated[int | None, typer.Option(help="Also show how it is spread over so many shards (text).")] = None,
 ) -> None:
     """Show how a query would be maintained: its class, its join tree, what that guarantees, and why."""
     with _user_errors(), connect() as session:
         session.execute(schema.read_text(encoding="utf-8"))
         query = sys.stdin.read() if sql == "-" else sql
-        text = session.create_view("query", query.strip().removesuffix(";")).explain(format)  # type: ignore[arg-type]
+        query = query.strip().removesuffix(";")
+        text = session.create_view("query", query).explain(format)  # type: ignore[arg-type]
+        if shards is not None:
+            text += "\n" + _shards_text(query, session.tables.values(), shards)
         if output is None:
             typer.echo(text, nl=not text.endswith("\n"))
         else:
             output.write_text(text, encoding="utf-8")
+
+
+def _shards_text(sql: str, tables: Iterable[Table], shards: int) -> str:
+    by_name = {t.name.lower(): t for t in tables}
+    keyed = frozenset(name for name, table in by_name.items() if table.primary_key)
+    return explain_layout(lay_out(lower_query("query", sql, by_name), by_name, shards, checked=keyed))
 
 
 @app.command()

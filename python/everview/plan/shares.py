@@ -40,10 +40,14 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The grid: dimensions with a share above 1, and what it means for each atom."""
+    """The grid: dimensions with a share above 1, and what it means for each atom.
+
+    ``load``: rows expected on the fullest shard; ``total``: on all together.
+    """
 
     dimensions: tuple[Dimension, ...]
     replication: Mapping[str, int]
+    sizes: Mapping[str, float]
     load: float
     total: float
 
@@ -129,6 +133,6 @@ def _judge(
         fractions = (max([1 / d.share] + [heaviest[atom.name, v] for v in d.variables[:1]]) for d in spread)
         load += size[atom.name] * prod(fractions)
     total = sum(size[name] * copies for name, copies in replication.items())
-    shares = Shares(dimensions, replication, load, total)
+    shares = Shares(dimensions, replication, size, load, total)
     hidden = len(shares.variables - set(query.head))
     return (round(load, 9), total, hidden, shards), shares

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Literal
 
 from everview.plan.distribute import Layout
 from everview.query.logical_view import OutputColumn
@@ -27,6 +25,9 @@ from everview.shards.parcels import Parcels
 from everview.shards.routing import CopyRoute, KeyRouter, TableRouter, table_routes
 from everview.shards.view_engine import EngineSpec
 from everview.shards.view_stage import DELTA, ViewStage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 StageName = Literal["normalise", "shard", "merge"]
 

@@ -1,9 +1,9 @@
 """Views kept up to date on Spark: streaming DataFrames and SQL in, a streaming DataFrame of changes out."""
 
 from everview.spark.inputs import TableInput, debezium, upserts
-from everview.spark.maintain import maintain
+from everview.spark.maintain import explain, maintain
 from everview.spark.metrics import read_metrics
 from everview.spark.result import full_result
 from everview.spark.settings import configure
 
-__all__ = ["TableInput", "configure", "debezium", "full_result", "maintain", "read_metrics", "upserts"]
+__all__ = ["TableInput", "configure", "debezium", "explain", "full_result", "maintain", "read_metrics", "upserts"]

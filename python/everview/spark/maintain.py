@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -15,6 +15,8 @@ from everview.analysis.normalise import merge_equal_atoms
 from everview.errors import PipelineError, SchemaError, UnsupportedQueryError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.plan.distribute import Layout, expressions_of, lay_out, over
+from everview.plan.explain import explain as explain_view
+from everview.plan.explain_layout import explain_layout
 from everview.query.expression import columns_of
 from everview.query.logical_view import Core, LogicalView
 from everview.schema.datatype import Kind
@@ -62,7 +64,6 @@ def maintain(
     of shares. ``tombstones``: seconds for which deleted keys are remembered, to recognise late rows.
     """
     plan = plan_pipeline(
-        spark,
         sql,
         tables,
         primary_keys=primary_keys,
@@ -80,6 +81,12 @@ def maintain(
     return _assemble(plan, change_types=output == "changes")
 
 
+def explain(sql: str, tables: Mapping[str, DataFrame | TableInput], **options: Unpack[PlanOptions]) -> str:
+    """How a view would be maintained on Spark: class, join tree and guarantees of what each shard runs, shares, replication, predicted load."""
+    plan = plan_pipeline(sql, tables, **options)
+    return explain_view(plan.layout.shard) + "\n" + explain_layout(plan.layout)
+
+
 @dataclass(frozen=True)
 class PipelinePlan:
     """A view laid out, its pipeline, and the inputs as workers get them."""
@@ -90,8 +97,19 @@ class PipelinePlan:
     prepared: tuple[Prepared, ...]
 
 
+class PlanOptions(TypedDict, total=False):
+    """The options of ``maintain`` that decide the plan."""
+
+    primary_keys: Mapping[str, Sequence[str] | str] | None
+    shards: int
+    name: str
+    on_bad_rows: OnBadRows
+    dead_letters: str | None
+    table_sizes: Mapping[str, float] | None
+    tombstones: float
+
+
 def plan_pipeline(
-    spark: SparkSession,
     sql: str,
     tables: Mapping[str, DataFrame | TableInput],
     *,
@@ -104,7 +122,6 @@ def plan_pipeline(
     tombstones: float = 86400.0,
 ) -> PipelinePlan:
     """Everything ``maintain`` decides before it builds a DataFrame."""
-    del spark
     _check_options(shards, on_bad_rows, dead_letters)
     keys = {table.lower(): [k] if isinstance(k, str) else list(k) for table, k in (primary_keys or {}).items()}
     _refuse_unknown("primary_keys", keys, tables)
