@@ -43,7 +43,7 @@ def test_the_left_never_imports_the_right(imports):
 CONFINED = {
     "sqlglot": lambda path: path.startswith("sql/"),
     "everview._kernel": lambda path: path == "engine.py",
-    "duckdb": lambda path: path.startswith("testing/") or path == "cli/demo.py",
+    "duckdb": lambda path: path.startswith("testing/"),
     "hypothesis": lambda path: path.startswith("testing/"),
     "pyspark": lambda path: path.startswith("spark/"),
     "deltalake": lambda path: path.startswith("spark/sinks/"),

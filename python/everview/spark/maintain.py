@@ -78,7 +78,7 @@ def maintain(
         raise PipelineError("INVALID_OPTION", f"output is {output!r}", hint="use 'changes' or 'multiplicity'")
     timestamps = any(c.type.kind is Kind.TIMESTAMP for t in plan.declared for c in t.table.columns)
     check_settings(spark, shards=plan.pipeline.shards, uses_timestamps=timestamps)
-    return _assemble(plan, change_types=output == "changes")
+    return assemble(plan, change_types=output == "changes")
 
 
 def explain(sql: str, tables: Mapping[str, DataFrame | TableInput], **options: Unpack[PlanOptions]) -> str:
@@ -213,7 +213,7 @@ def _lower(name: str, sql: str, declared: Mapping[str, Declared]) -> LogicalView
         ) from None
 
 
-def _assemble(plan: PipelinePlan, *, change_types: bool) -> DataFrame:
+def assemble(plan: PipelinePlan, *, change_types: bool) -> DataFrame:
     pipeline = plan.pipeline
     keys = engine_keys(pipeline.shards)
     to_shards: list[DataFrame] = []

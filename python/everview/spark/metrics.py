@@ -28,7 +28,7 @@ _TOTALS = (
     "bad_rows",
     "seconds",
 )
-_EACH = ("rows_in", "state_rows", "state_bytes")
+_EACH = ("rows_in", "rows_out", "state_rows", "state_bytes")
 
 
 def observed(rows: DataFrame, stage: str, engines: int) -> DataFrame:

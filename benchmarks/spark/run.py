@@ -1,0 +1,195 @@
+"""Runs the pipeline benchmarks on Spark in local mode.
+
+.venv/bin/python -m benchmarks.spark.run [--only w1,w3,long,state] [--repeat 3] [--json out.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.spark.empty import emptied
+from benchmarks.spark.streams import Workload, paths, revenue
+from everview.spark import configure, read_metrics
+from everview.spark.maintain import PipelinePlan, assemble, plan_pipeline
+
+
+@dataclass
+class Run:
+    """One run: rows in and out after the first batch, seconds they took, and rows emitted by engine and batch."""
+
+    rows_in: int
+    rows_out: int
+    seconds: float
+    first: float
+    counts: dict[tuple[str, int, int], int]
+    kernel: float
+    rebuilt: int
+    checksum: Any = None
+
+
+def session(cores: int, shards: int) -> SparkSession:
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("everview benchmark")
+    builder = configure(builder, shards=shards)
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "4g",
+        "spark.log.level": "ERROR",
+        "spark.sql.files.maxPartitionBytes": str(1 << 30),
+        "spark.sql.streaming.numRecentProgressUpdates": "200",
+    }.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def frames(spark: SparkSession, workload: Workload) -> dict[str, Any]:
+    """The tables as streams of one file per micro-batch."""
+    return {
+        name: spark.readStream.schema(workload.schemas[name]).option("maxFilesPerTrigger", 1).parquet(str(path))
+        for name, path in workload.tables.items()
+    }
+
+
+def run(plan: PipelinePlan, shards: int, *, collect: bool = False) -> Run:
+    """Run a pipeline over all files into a sink that reads every row and keeps none; with ``collect`` it sums the changes up."""
+    checkpoint = tempfile.mkdtemp(prefix="everview-bench-")
+    changes = assemble(plan, change_types=True)
+    total: dict[str, int] = {}
+
+    def add_up(frame: Any, batch: int) -> None:
+        sign = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
+        names = [c for c in frame.columns if not c.startswith("_")]
+        found = frame.selectExpr(
+            f"sum({sign}) n", f"sum({sign} * CAST(xxhash64({', '.join(names)}) AS DECIMAL(38,0))) h"
+        ).head()
+        total["rows"] = total.get("rows", 0) + int(found["n"] or 0)
+        total["hash"] = total.get("hash", 0) + int(found["h"] or 0)
+
+    writer = changes.writeStream.foreachBatch(add_up) if collect else changes.writeStream.format("noop")
+    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    progress = [p for p in query.recentProgress if p["numInputRows"]]
+    counts: dict[tuple[str, int, int], int] = {}
+    kernel, rebuilt, rows_out = 0.0, 0, 0
+    for at, p in enumerate(progress):
+        for stage, values in read_metrics(p).items():
+            counts |= {(stage, i, p["batchId"]): int(values[f"rows_out_{i}"]) for i in range(shards)}
+            if at:
+                kernel += values["seconds"]
+                rebuilt += int(values["rebuilt"])
+                rows_out += (
+                    int(values["rows_out"]) if stage == ("shard" if plan.pipeline.merge is None else "merge") else 0
+                )
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    seconds = [p["batchDuration"] / 1000 for p in progress]
+    rows_in = sum(p["numInputRows"] for p in progress[1:])
+    return Run(rows_in, rows_out, sum(seconds[1:]), seconds[0], counts, kernel, rebuilt, total or None)
+
+
+def recomputed(spark: SparkSession, workload: Workload) -> dict[str, int]:
+    """The view over the final tables in Spark SQL: its rows and the sum of their hashes."""
+    sign = "CASE WHEN _change_type = 'insert' THEN 1 ELSE -1 END"
+    for name, path in workload.tables.items():
+        rows = spark.read.schema(workload.schemas[name]).parquet(str(path))
+        columns = [c for c in rows.columns if not c.startswith("_")]
+        kept = rows.groupBy(*columns).agg({"*": "count"}).drop("count(1)")  # events are distinct: 1 - 1 or 1
+        kept = (
+            rows.selectExpr(*columns, f"{sign} AS s").groupBy(*columns).sum("s").filter("`sum(s)` > 0").drop("sum(s)")
+        )
+        kept.createOrReplaceTempView(name)
+    result = spark.sql(workload.sql)
+    names = ", ".join(result.columns)
+    found = result.selectExpr("count(*) n", f"sum(CAST(xxhash64({names}) AS DECIMAL(38,0))) h").head()
+    return {"rows": int(found["n"]), "hash": int(found["h"] or 0)}
+
+
+def compare(spark: SparkSession, workload: Workload, shards: int, repeat: int, console: Console) -> dict[str, Any]:
+    """The pipeline against itself with an empty kernel, in turns."""
+    plan = plan_pipeline(workload.sql, frames(spark, workload), shards=shards)
+    checked = run(plan, shards, collect=True)
+    expected = recomputed(spark, workload)
+    if checked.checksum != expected:
+        raise SystemExit(
+            f"{workload.name}: the summed deltas {checked.checksum} are not the recomputed result {expected}"
+        )
+    emitted = [(c.name, str(c.type)) for c in plan.layout.emitted]
+    empty = replace(plan, pipeline=emptied(plan.pipeline, emitted, checked.counts))
+    real_runs, empty_runs = [], []
+    for _ in range(repeat):
+        real_runs.append(run(plan, shards))
+        empty_runs.append(run(empty, shards))
+    real, hollow = (statistics.median(r.rows_in / r.seconds for r in runs) for runs in (real_runs, empty_runs))
+    found = {
+        "workload": workload.name,
+        "shards": shards,
+        "rows_in": real_runs[0].rows_in,
+        "rows_out": real_runs[0].rows_out,
+        "everview_rows_per_second": real,
+        "empty_rows_per_second": hollow,
+        "ratio": real / hollow,
+        "seconds": statistics.median(r.seconds for r in real_runs),
+        "kernel_seconds": statistics.median(r.kernel for r in real_runs),
+        "rebuilt": sum(r.rebuilt for r in real_runs),
+    }
+    table = Table(
+        title=f"{workload.name}, {shards} shard(s), {workload.batches} micro-batches, from the end of the first"
+    )
+    for name in found:
+        table.add_column(name.replace("_", " "))
+    table.add_row(
+        *(
+            f"{v:,.3g}" if isinstance(v, float) and v < 100 else f"{v:,.0f}" if isinstance(v, float) else str(v)
+            for v in found.values()
+        )
+    )
+    console.print(table)
+    return found
+
+
+WORKLOADS = {
+    "w1": lambda: paths(1_000_000, 100_000, 0.2),
+    "w1-small": lambda: paths(100_000, 10_000, 0.2),
+    "w3": lambda: revenue(750_000),
+    "w3-small": lambda: revenue(75_000),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="w1,w3")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    console = Console(width=200)
+    started = time.perf_counter()
+    spark = session(options.cores, options.shards)
+    results = [compare(spark, WORKLOADS[n](), options.shards, options.repeat, console) for n in options.only.split(",")]
+    console.print(f"{time.perf_counter() - started:.0f} s")
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
