@@ -45,7 +45,7 @@ bench: build  ## benchmarks against the peers, ratios of one run
 	$(BIN)/python -m benchmarks.run
 
 fuzz: build  ## long random testing against DuckDB
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/oracle
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/oracle tests/shards
 
 golden: build  ## rewrite the golden files
 	EVERVIEW_GOLDEN=rewrite $(BIN)/python -m pytest tests/unit/plan tests/golden

@@ -5,6 +5,7 @@ It turns the kernel's refusals into everview's errors, with a way out for each, 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from everview._kernel import Cursor, Database, KernelError, evaluate, group_rows, hash_rows, net_rows
@@ -20,11 +21,14 @@ from everview.errors import (
 if TYPE_CHECKING:
     from types import TracebackType
 
+    import pyarrow as pa
+
 __all__ = [
     "Cursor",
     "Database",
+    "ExpressionError",
     "KernelError",
-    "evaluate",
+    "compute",
     "group_rows",
     "hash_rows",
     "net_rows",
@@ -79,6 +83,36 @@ _REFUSALS = _Refusals()
 def refusals() -> _Refusals:
     """A context in which the kernel's refusals are raised as everview's errors."""
     return _REFUSALS
+
+
+class ExpressionError(Exception):
+    """An expression fails on a row of a batch."""
+
+    def __init__(self, code: str, reason: str, row: int) -> None:
+        super().__init__(code, reason, row)
+        self.code = code
+        self.reason = reason
+        self.row = row
+
+    def as_change_error(self, table: str) -> ChangeError:
+        """The refusal of a batch of a table."""
+        return ChangeError(self.code, f"table `{table}`: {self.reason}", hint=_HINTS.get(self.code), table=table)
+
+
+_FAILURE = re.compile(r"\[(\w+)\] (.*) \(row (\d+)\)", re.DOTALL)
+
+
+def compute(expression: str, rows: pa.RecordBatch) -> pa.Array:
+    """An expression, in its plan form as JSON, on every row of a batch."""
+    try:
+        return evaluate(expression, rows)
+    except ValueError as error:
+        found = _FAILURE.fullmatch(str(error))
+        if found is None:
+            raise InternalError(
+                "INVALID_EXPRESSION", str(error), hint="this is a bug in everview: please report it"
+            ) from None
+        raise ExpressionError(found[1], found[2], int(found[3])) from None
 
 
 def translate(error: KernelError) -> EverviewError:

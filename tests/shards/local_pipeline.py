@@ -52,13 +52,16 @@ class LocalPipeline:
         self.tables = {t.name.lower(): t for t in tables}
         checked = frozenset(inputs or ())
         layout_options = {k: options.pop(k) for k in ("sizes", "heaviest", "whole_rows") if k in options}
-        self.layout = lay_out(lower_query("v", sql, self.tables), self.tables, shards, checked=checked, **layout_options)
+        self.layout = lay_out(
+            lower_query("v", sql, self.tables), self.tables, shards, checked=checked, **layout_options
+        )
         self.pipeline = build_pipeline(self.layout, inputs or {}, **options)
         self.stores = {}
         self.holders = [Holder() for _ in range(workers)]
         self.random = random.Random(seed)
         self.batch = 0
         self.sources = []
+        self.wrap = lambda store: store  # what engines see of a store
 
     def source_index(self, name):
         return next(i for i, s in enumerate(self.pipeline.sources) if s.table.name.lower() == name)
@@ -108,7 +111,7 @@ class LocalPipeline:
     def run(self, stage, number, blobs):
         store = self.stores.setdefault((stage, number), MemoryStore())
         holder = self.random.choice(self.holders)
-        outcome = self.engine(stage, number, holder).run(store, blobs)
+        outcome = self.engine(stage, number, holder).run(self.wrap(store), blobs)
         self.sources.append(outcome.source)
         return outcome
 

@@ -41,7 +41,7 @@ class Copy:
 
     ``routes``: per dimension of the grid that spreads it, its position and the hashed expressions over the source's columns.
     ``columns``: positions of the source's columns that are kept. ``rest``: those that are hashed into ``_rest``.
-    ``filter``: rows for which it is not true are of no use to any atom and stay behind.
+    ``filter``: rows for which it is not true are of no use to any atom; with ``drops`` they stay behind.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Copy:
     rest: tuple[int, ...]
     routes: tuple[tuple[int, tuple[Mapping[str, Any], ...]], ...]
     filter: Mapping[str, Any] | None
+    drops: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Layout:
         parts = {
             "format": FORMAT,
             "shares": [[list(d.variables), d.share, d.atom] for d in self.shares.dimensions],
-            "copies": [[c.name, list(c.columns), list(c.rest), list(c.routes), c.filter] for c in self.copies],
+            "copies": [[c.name, list(c.columns), list(c.rest), list(c.routes), c.filter, c.drops] for c in self.copies],
             "tables": [[c.name, [[f.name, str(f.type), f.nullable] for f in c.table.columns]] for c in self.copies],
             "keys": {name: list(table.primary_key) for name, table in sorted(self.sources.items())},
             "shard": self.shard.plan.plan_hash,
@@ -122,7 +123,7 @@ def lay_out(
         identity = (source.name.lower(), json.dumps(routes))
         if identity not in copies:
             name = f"{source.name}_{len(copies)}"
-            copies[identity] = Copy(name, source.name.lower(), source, (), (), routes, None)
+            copies[identity] = Copy(name, source.name.lower(), source, (), (), routes, None, drops=False)
         named[atom.name] = copies[identity].name
         members.setdefault(named[atom.name], []).append(atom)
     finished = tuple(
@@ -179,11 +180,12 @@ def _finish(copy: Copy, atoms: list[Atom], source: Table, *, strict: bool, whole
         columns += (Column(REST, BIGINT, nullable=False),)
     filters = [a.filter for a in atoms]
     condition = None
-    if not strict and all(f is not None for f in filters):
+    if all(f is not None for f in filters):
         first, *others = dict.fromkeys(f for f in filters if f is not None)
         nullable = any(f is not None and f.nullable for f in filters)
         condition = over(Call("or", (first, *others), BOOLEAN, nullable) if others else first, source)
-    return replace(copy, table=Table(copy.name, columns), columns=kept, rest=rest, filter=condition)
+    table = Table(copy.name, columns)
+    return replace(copy, table=table, columns=kept, rest=rest, filter=condition, drops=not strict)
 
 
 def expressions_of(atom: Atom) -> list[Expression]:

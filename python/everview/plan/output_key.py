@@ -9,7 +9,7 @@ Cost: quadratic in the number of head variables.
 
 from __future__ import annotations
 
-from everview.query.conjunctive import ConjunctiveQuery
+from everview.query.conjunctive import Atom, ConjunctiveQuery
 from everview.query.expression import ColumnRef
 from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, LogicalView, Map
 
@@ -21,6 +21,8 @@ def output_key(view: LogicalView) -> tuple[str, ...] | None:
         match stage:
             case Core(query=query):
                 key = _join_key(query)
+            case GroupAggregate(input=0, keys=keys) if isinstance(view.stages[0], Core):
+                key = group_key(view.stages[0].query, tuple(k.name for k in keys))
             case GroupAggregate(keys=keys):
                 key = tuple(k.name for k in keys)
             case Map(expressions=expressions):
@@ -45,14 +47,26 @@ def _join_key(query: ConjunctiveQuery) -> tuple[str, ...] | None:
     return tuple(key)
 
 
+def group_key(query: ConjunctiveQuery, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys of groups without those that others determine."""
+    kept = list(keys)
+    for variable in reversed(keys):
+        rest = [v for v in kept if v != variable]
+        if variable in _determined(query, frozenset(rest))[0]:
+            kept = rest
+    return tuple(kept)
+
+
 def _is_key(query: ConjunctiveQuery, variables: frozenset[str]) -> bool:
     """Whether variables determine a row of every atom."""
+    return not _determined(query, variables)[1]
+
+
+def _determined(query: ConjunctiveQuery, variables: frozenset[str]) -> tuple[frozenset[str], list[Atom]]:
+    """The variables that some variables determine through primary keys, and the atoms of which they determine no row."""
     known, left = set(variables), list(query.atoms)
-    while left:
-        found = [a for a in left if any(key <= known for key in a.keys)]
-        if not found:
-            return False
+    while found := [a for a in left if any(key <= known for key in a.keys)]:
         for atom in found:
             known.update(atom.variables)
             left.remove(atom)
-    return True
+    return frozenset(known), left

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from everview.plan.output_key import group_key
 from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
 from everview.query.expression import Call, ColumnRef, Expression, Literal
 from everview.query.logical_view import (
@@ -94,15 +95,23 @@ def _split_at(view: LogicalView, at: int) -> SplitView:
         merging = partials.merging(view.name)
     else:
         last, merging = stage, [Core(_reading(view.name, stage.columns, distinct=True))]
-    shard = LogicalView(view.name, view.sql, (*below, last))
+    stages: tuple[Stage, ...] = (*below, last)
+    if not last.columns:  # a table has a column, even if only its rows count
+        stages += (Map(at, (("partial_row", Literal(0, BIGINT)),)),)
+    shard = LogicalView(view.name, view.sql, stages)
     shift = len(merging) - 1 - at
     moved = tuple(replace(s, input=s.input + shift) for s in above if not isinstance(s, Core))
     merge = LogicalView(view.name, view.sql, (*merging, *moved))
-    partial = Table(PARTIAL, tuple(Column(c.name, c.type, c.nullable) for c in last.columns))
-    keys = (
-        tuple(k.name for k in stage.keys) if isinstance(stage, GroupAggregate) else tuple(c.name for c in stage.columns)
-    )
+    partial = Table(PARTIAL, tuple(Column(c.name, c.type, c.nullable) for c in shard.columns))
+    keys = tuple(k.name for k in stage.keys) if isinstance(stage, GroupAggregate) else _names(stage)
+    core = view.stages[0]
+    if isinstance(stage, GroupAggregate) and stage.input == 0 and isinstance(core, Core):
+        keys = group_key(core.query, keys)  # rows whose other keys change are one update: they must meet
     return SplitView(shard, merge, partial, _merge_key(above, keys), disjoint=False)
+
+
+def _names(stage: Stage) -> tuple[str, ...]:
+    return tuple(c.name for c in stage.columns)
 
 
 def _reading(

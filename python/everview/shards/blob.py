@@ -54,12 +54,12 @@ def unpack(blob: bytes) -> list[Section]:
     """The sections of a blob."""
     view = memoryview(blob)
     if len(view) < _HEAD.size:
-        raise _damaged("it is cut off")
+        raise damaged("it is cut off")
     magic, crc = _HEAD.unpack_from(view)
     if magic != _MAGIC:
-        raise _damaged("it is not one of this version of everview")
+        raise damaged("it is not one of this version of everview")
     if zlib.crc32(view[_HEAD.size :]) != crc:
-        raise _damaged("its checksum is wrong")
+        raise damaged("its checksum is wrong")
     sections: list[Section] = []
     at = _HEAD.size
     while at < len(view):
@@ -71,10 +71,11 @@ def unpack(blob: bytes) -> list[Section]:
     return sections
 
 
-def _damaged(why: str) -> CheckpointError:
+def damaged(why: str) -> CheckpointError:
+    """The refusal of state that cannot be read."""
     return CheckpointError(
         "CHECKPOINT_DAMAGED",
-        f"a piece of the view's state cannot be read: {why}",
+        f"the view's state in the checkpoint cannot be read: {why}",
         hint="start with a new checkpoint directory, or restore this one from a backup",
     )
 

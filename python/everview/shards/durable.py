@@ -19,10 +19,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 from everview.errors import CheckpointError
-from everview.shards.blob import Section, pack, unpack
+from everview.shards.blob import Section, damaged, pack, unpack
 
 FORMAT = 1
 _ENTRY = struct.Struct("<Q16s")
@@ -202,25 +203,30 @@ class DurableEngine:
             return self._make(), "new"
         if held is not None and (held.version, held.nonce) == (head.version, head.nonce):
             return held.stage, "held"
-        entries = [_read_entry(entry) for entry in store.read_log()]
+        log = list(store.read_log())
+        if (len(log), sum(max(len(e), _SMALLEST_ENTRY) for e in log)) != (head.entries, head.log_bytes):
+            raise damaged("its log is not complete")
+        entries = [_read_entry(entry) for entry in log]
+        if any(b[0] - a[0] not in (0, 1) for a, b in pairwise(entries)):
+            raise damaged("its log is not in order")
         known = {(version, nonce) for version, nonce, _ in entries}
         if held is not None and (held.version, held.nonce) in known:
             _replay(held.stage, [e for e in entries if e[0] > held.version], head)
             return held.stage, "caught up"
         stage = self._make()
+        size = 0
         for blob in store.read_snapshot():
+            size += len(blob)
             stage.restore(unpack(blob))
+        if size != head.snapshot_bytes:
+            raise damaged("its snapshot is not complete")
         _replay(stage, entries, head)
         return stage, "rebuilt"
 
 
 def _replay(stage: Stage, entries: list[tuple[int, str, bytes]], head: _Head) -> None:
     if entries and entries[-1][:2] != (head.version, head.nonce):
-        raise CheckpointError(
-            "CHECKPOINT_DAMAGED",
-            f"the log of the view's state ends at version {entries[-1][0]}, not {head.version}",
-            hint="start with a new checkpoint directory, or restore this one from a backup",
-        )
+        raise damaged(f"its log ends at version {entries[-1][0]}, not {head.version}")
     batches: dict[int, list[Section]] = {}
     for version, _, blob in entries:
         batches.setdefault(version, []).extend(unpack(blob))
@@ -229,6 +235,8 @@ def _replay(stage: Stage, entries: list[tuple[int, str, bytes]], head: _Head) ->
 
 
 def _read_entry(entry: bytes) -> tuple[int, str, bytes]:
+    if len(entry) < _ENTRY.size:
+        raise damaged("an entry of its log is cut off")
     version, nonce = _ENTRY.unpack_from(entry)
     return version, nonce.hex(), entry[_ENTRY.size :]
 
@@ -267,11 +275,7 @@ def _read_head(text: str | None, identity: Identity) -> _Head | None:
         given = Identity(found["fingerprint"], found["sql"], found["shards"])
         written_by = found["format"]
     except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            "CHECKPOINT_DAMAGED",
-            f"the head of the view's state cannot be read: {error}",
-            hint="start with a new checkpoint directory, or restore this one from a backup",
-        ) from None
+        raise damaged(f"its head is not one of everview ({error})") from None
     if written_by != FORMAT or given.fingerprint != identity.fingerprint:
         raise CheckpointError(
             "CHECKPOINT_MISMATCH",

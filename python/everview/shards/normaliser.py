@@ -205,12 +205,17 @@ class _KeyedTable:
         stale = np.zeros(newest.num_rows, dtype=bool)
         if self._given.ordered:
             stale[at] = newest.column(SEQUENCE).to_numpy()[at] <= there.column(SEQUENCE).to_numpy()
-        absent = np.zeros(newest.num_rows, dtype=bool)
+        absent = gone = np.zeros(newest.num_rows, dtype=bool)
         if not self._given.ordered:
             absent = ~newest.column(LIVE).to_numpy(zero_copy_only=False)
             absent[at] = False
+            come = rows.filter(rows.column(LIVE)).select(
+                self._key
+            )  # a key that comes and goes within the batch was there
+            gone = absent & _in(newest.select(self._key), come)
+            absent &= ~gone
             self._set_aside(newest.filter(pa.array(absent)), "ROW_NOT_FOUND", "there is no row with its key", bad)
-        fresh = newest.filter(pa.array(~(stale | absent)))
+        fresh = newest.filter(pa.array(~(stale | absent | gone)))
         was_live = there.column(LIVE).to_numpy(zero_copy_only=False)
         old = there.filter(pa.array(was_live & ~stale[at])).select(self._out)
         new = fresh.filter(fresh.column(LIVE)).select(self._out)
@@ -218,7 +223,7 @@ class _KeyedTable:
         plus = with_multiplicity(new, pa.array(np.ones(new.num_rows, dtype=np.int64)))
         delta = net(concat([plus, minus]))
         count = self._count_stale(rows, there) if self._given.ordered else 0
-        return _Judged(self._commits(fresh), delta, newest.filter(pa.array(~absent)), count)
+        return _Judged(self._commits(fresh), delta, newest.filter(pa.array(~(absent | gone))), count)
 
     def _commits(self, fresh: pa.RecordBatch) -> list[tuple[int, str, pa.RecordBatch]]:
         commits = []

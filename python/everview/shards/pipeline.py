@@ -9,6 +9,8 @@ A ``Pipeline`` is made of values only: it is sent to workers as it is.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -171,7 +173,7 @@ def build_pipeline(
         bucket_columns = None if layout.disjoint else tuple(range(len(emitted)))
     names = [c.name for c in layout.columns]
     key = None if layout.key is None else tuple(names.index(k) for k in layout.key)
-    identity = Identity(layout.fingerprint, layout.view.sql, layout.wanted)
+    identity = Identity(_fingerprint(layout, inputs), layout.view.sql, layout.wanted)
     return Pipeline(
         identity=identity,
         shards=max(1, layout.shares.shards),
@@ -186,3 +188,12 @@ def build_pipeline(
         dead_letters=dead_letters,
         tombstone_seconds=tombstone_seconds,
     )
+
+
+def _fingerprint(layout: Layout, inputs: Mapping[str, KeyedInput]) -> str:
+    """A hash of everything that the state of any stage depends on."""
+    kinds = [
+        [name, i.hidden, i.latest, i.ordered, [[c.name, str(c.type)] for c in i.table.columns]]
+        for name, i in sorted(inputs.items())
+    ]
+    return hashlib.sha256(json.dumps([layout.fingerprint, kinds]).encode()).hexdigest()

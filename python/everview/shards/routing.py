@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.engine import evaluate, hash_rows
+from everview.engine import ExpressionError, compute, hash_rows
 from everview.interop.batch import MULTIPLICITY
 from everview.plan.distribute import REST, Copy, Layout
 from everview.plan.shares import Dimension
@@ -30,13 +30,18 @@ Routed = tuple[tuple[int, ...], int, pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class CopyRoute:
-    """How one copy of a table is spread: its section number, and per dimension of the grid share, stride and hashed expressions."""
+    """How one copy of a table is spread: its section number, and per dimension of the grid share, stride and hashed expressions.
 
+    Rows for which ``condition`` is not true are of no use to the copy; with ``drops`` they stay behind.
+    """
+
+    table: str
     section: int
     columns: tuple[int, ...]
     rest: tuple[int, ...]
     has_rest: bool
     condition: Mapping[str, Any] | None
+    drops: bool
     spread: tuple[tuple[int, int, tuple[Mapping[str, Any], ...]], ...]
     offsets: tuple[int, ...]
     """What to add to the place given by the hashes to get all shards with a replica."""
@@ -57,27 +62,26 @@ class TableRouter:
 def table_routes(layout: Layout, source: str) -> tuple[CopyRoute, ...]:
     """How the copies of a table are spread."""
     return tuple(
-        _copy_route(number, copy, layout.shares.dimensions)
+        _copy_route(layout.sources[source].name, number, copy, layout.shares.dimensions)
         for number, copy in enumerate(layout.copies)
         if copy.source == source
     )
 
 
-def _copy_route(number: int, copy: Copy, dimensions: tuple[Dimension, ...]) -> CopyRoute:
+def _copy_route(shown: str, number: int, copy: Copy, dimensions: tuple[Dimension, ...]) -> CopyRoute:
     strides = [prod(d.share for d in dimensions[at + 1 :]) for at in range(len(dimensions))]
     hashed = dict(copy.routes)
     spread = tuple((dimensions[at].share, strides[at], expressions) for at, expressions in copy.routes)
     free = [[i * strides[at] for i in range(d.share)] for at, d in enumerate(dimensions) if at not in hashed]
     offsets = tuple(sorted(sum(choice) for choice in product(*free)))
     has_rest = any(c.name == REST for c in copy.table.columns)
-    return CopyRoute(number, copy.columns, copy.rest, has_rest, copy.filter, spread, offsets)
+    rest = (copy.rest, has_rest)
+    return CopyRoute(shown, number, copy.columns, *rest, copy.filter, copy.drops, spread, offsets)
 
 
 def _route(route: CopyRoute, rows: pa.RecordBatch) -> Iterator[Routed]:
-    if route.condition is not None:
-        keep = pc.fill_null(evaluate(json.dumps(route.condition), rows), fill_value=False)
-        if not pc.all(keep).as_py():
-            rows = rows.filter(keep)
+    if route.condition is not None and route.drops:
+        rows = rows.filter(_wanted(route, rows))
     if not rows.num_rows:
         return
     kept = _kept(route, rows)
@@ -86,12 +90,37 @@ def _route(route: CopyRoute, rows: pa.RecordBatch) -> Iterator[Routed]:
         return
     place = np.zeros(rows.num_rows, dtype=np.uint64)
     for share, stride, expressions in route.spread:
-        arrays = [
-            evaluate(json.dumps(e), rows) if e["op"] != "column" else rows.column(e["index"]) for e in expressions
-        ]
-        place += _hashes(arrays) % np.uint64(share) * np.uint64(stride)
+        place += _dimension(route, expressions, rows) % np.uint64(share) * np.uint64(stride)
     for at, part in split_by(place, kept):
         yield tuple(at + offset for offset in route.offsets), route.section, part
+
+
+def _dimension(
+    route: CopyRoute, expressions: Sequence[Mapping[str, Any]], rows: pa.RecordBatch
+) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """The hashes of a dimension. Rows that no atom wants may have no value there: they go by all of their columns."""
+    if route.condition is None or route.drops or all(e["op"] == "column" for e in expressions):
+        return _hashes([_value(route, e, rows) for e in expressions])
+    wanted = _wanted(route, rows)
+    hashes = _hashes(rows.columns[:-1]).copy()
+    some = rows.filter(wanted)
+    if some.num_rows:
+        hashes[wanted.to_numpy(zero_copy_only=False)] = _hashes([_value(route, e, some) for e in expressions])
+    return hashes
+
+
+def _wanted(route: CopyRoute, rows: pa.RecordBatch) -> pa.Array:
+    assert route.condition is not None
+    return pc.fill_null(_value(route, route.condition, rows), fill_value=False)
+
+
+def _value(route: CopyRoute, expression: Mapping[str, Any], rows: pa.RecordBatch) -> pa.Array:
+    if expression["op"] == "column":
+        return rows.column(expression["index"])
+    try:
+        return compute(json.dumps(expression), rows)
+    except ExpressionError as failure:
+        raise failure.as_change_error(route.table) from None
 
 
 def _kept(route: CopyRoute, rows: pa.RecordBatch) -> pa.RecordBatch:

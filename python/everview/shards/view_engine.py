@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from everview.shards.blob import LARGEST, Section
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_HIDDEN = re.compile(r"(, )?\b_(rest|unread) ?[=:] ?-?\d+")
 _SNAPSHOT_ROWS = 1 << 16
 
 
@@ -52,10 +54,17 @@ class ViewEngine:
             self._kernel.create_table(t.name, [(c.name, str(c.type), c.nullable) for c in t.columns], [])
             for t in spec.tables
         ]
-        self._view = self._kernel.create_view(spec.plan)
+        self._view: int | None = None
+
+    def _make_view(self) -> int:
+        """The view, made when it is first needed: rows of a snapshot are loaded before, so that it never sees a part of them."""
+        if self._view is None:
+            self._view = self._kernel.create_view(self.spec.plan)
+        return self._view
 
     def apply(self, rows: Mapping[int, pa.RecordBatch], *, deltas: bool = True) -> pa.RecordBatch | None:
         """Commit rows by section number; returns the net change of the view, None if there is none."""
+        self._make_view()
         changes: list[Any] = [(self._tables[number], "rows", batch) for number, batch in rows.items()]
         try:
             changed = self._kernel.commit(changes, deltas, False)
@@ -66,6 +75,9 @@ class ViewEngine:
     def refusal(self, error: KernelError) -> Exception:
         """A refusal under the name by which users know the table. Positions of rows mean nothing to them here."""
         code, message, table, _, hint = error.args
+        if code == "ROW_NOT_FOUND":
+            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
+        message = _HIDDEN.sub("", message)
         return translate(KernelError(code, message, self._shown.get(table, table), None, hint))
 
     def copies_of(self, number: int, rows: pa.RecordBatch) -> pa.Array:
@@ -74,7 +86,7 @@ class ViewEngine:
 
     def result(self, rows: int = _SNAPSHOT_ROWS) -> Iterator[pa.RecordBatch]:
         """The full result with ``_multiplicity``."""
-        cursor = self._kernel.open(self._view)
+        cursor = self._kernel.open(self._make_view())
         while (batch := cursor.read(rows)) is not None:
             yield batch
 
@@ -87,7 +99,7 @@ class ViewEngine:
         """Load rows of a snapshot."""
         for number, batches in sections:
             for batch in batches:
-                self.apply({number: batch}, deltas=False)
+                self._kernel.commit([(self._tables[number], "rows", batch)], False, False)
 
     def size(self) -> tuple[int, int]:
         """Rows and bytes held, of tables and view."""
@@ -95,7 +107,7 @@ class ViewEngine:
         for table in self._tables:
             _, held, used = self._kernel.table_size(table)
             rows, bytes_ = rows + held, bytes_ + used
-        metrics = self._kernel.metrics(self._view)
+        metrics = self._kernel.metrics(self._make_view())
         bytes_ += self._kernel.texts_size()[1]
         bytes_ += sum(size[-1] for size in (*metrics["nodes"], *metrics["operators"]))
         return rows, bytes_

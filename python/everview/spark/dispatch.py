@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from everview.engine import evaluate
+from everview.engine import ExpressionError, compute
 from everview.errors import ChangeError
 from everview.interop.batch import MULTIPLICITY
 from everview.schema.arrow import arrow_type
@@ -82,7 +81,7 @@ class Dispatch:
             if condition is not None:
                 failures |= _failures(condition, rows, at)
                 at = np.setdiff1d(at, list(failures))
-                keep = pc.fill_null(evaluate(condition, rows.take(pa.array(at))), fill_value=False)
+                keep = pc.fill_null(compute(condition, rows.take(pa.array(at))), fill_value=False)
                 at = at[keep.to_numpy(zero_copy_only=False)]
             for expression in expressions:
                 failures |= _failures(expression, rows, at)
@@ -113,14 +112,11 @@ class Dispatch:
 def _failures(expression: str, rows: pa.RecordBatch, at: np.ndarray[Any, Any]) -> dict[int, tuple[str, str]]:
     """Of the rows at some positions those on which an expression fails, with code and reason."""
     try:
-        evaluate(expression, rows.take(pa.array(at)))
-    except ValueError as error:
-        found = re.fullmatch(r"\[(\w+)\] (.*) \(row (\d+)\)", str(error), re.DOTALL)
-        if found is None:
-            raise
-        here = int(found[3])
+        compute(expression, rows.take(pa.array(at)))
+    except ExpressionError as failure:
+        here = failure.row
         others = _failures(expression, rows, at[:here]) | _failures(expression, rows, at[here + 1 :])
-        return {int(at[here]): (found[1], found[2])} | others
+        return {int(at[here]): (failure.code, failure.reason)} | others
     return {}
 
 

@@ -1,0 +1,11 @@
+"""Makes the helpers of this directory importable. How many examples hypothesis tries is said by ``fuzzing``."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("hypothesis")
+pytest.importorskip("duckdb")  # everview.testing imports it
+
+sys.path.insert(0, str(Path(__file__).parent))
