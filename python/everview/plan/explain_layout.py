@@ -41,6 +41,11 @@ def layout_facts(layout: Layout) -> dict[str, Any]:
         "atoms": atoms,
         "copies_per_row": per_table,
         "load": shares.load,
+        "heaviest": [
+            {"atom": atom, "variable": variable, "fraction": fraction}
+            for (atom, variable), fraction in sorted(shares.heaviest.items())
+            if variable in shares.variables and fraction > 0
+        ],
         "ideal_load": sum(shares.sizes.values()) / shares.shards,
         "merging": _merging(layout),
         "key": None if layout.key is None else list(layout.key),
@@ -70,6 +75,10 @@ def explain_layout(layout: Layout) -> str:
     lines.append(
         f"  load        {facts['load']:,.0f} rows expected on the fullest shard; evenly spread without copies {facts['ideal_load']:,.0f}"
     )
+    lines += [
+        f"  skew        {heavy['fraction']:.0%} of {heavy['atom']} have one value of {heavy['variable']}, which stays together"
+        for heavy in facts["heaviest"]
+    ]
     lines.append(f"  merging     {facts['merging']}")
     if facts["key"] is None:
         lines.append("  updates     the result has no key: changes are inserts and deletes")

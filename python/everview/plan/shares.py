@@ -42,12 +42,13 @@ class Dimension:
 class Shares:
     """The grid: dimensions with a share above 1, and what it means for each atom.
 
-    ``load``: rows expected on the fullest shard; ``total``: on all together.
+    ``sizes`` and ``heaviest``: what they were chosen for. ``load``: rows expected on the fullest shard; ``total``: on all together.
     """
 
     dimensions: tuple[Dimension, ...]
     replication: Mapping[str, int]
     sizes: Mapping[str, float]
+    heaviest: Mapping[tuple[str, str], float]
     load: float
     total: float
 
@@ -77,12 +78,12 @@ def choose_shares(
 ) -> Shares:
     """The shares with the smallest expected load of the fullest shard.
 
-    ``sizes``: rows per table (lower-case name), all equal if unknown. ``heaviest``: the fraction of a table's rows that have
-    the most frequent value of a column's variable, by (table, variable): no share divides these.
+    ``sizes``: rows per table (lower-case name), all equal if unknown. ``heaviest``: the fraction of an atom's rows that have
+    the most frequent value of a variable, by (atom, variable): no share divides these.
     """
     sizes = sizes or {}
     size = {a.name: float(sizes.get(a.table.lower(), _UNKNOWN_SIZE)) for a in query.atoms}
-    fractions = {(a.name, v): (heaviest or {}).get((a.table.lower(), v), 0.0) for a in query.atoms for v in a.variables}
+    fractions = {(a.name, v): (heaviest or {}).get((a.name, v), 0.0) for a in query.atoms for v in a.variables}
     found = min(
         (_judge(query, dimensions, size, fractions) for dimensions in _grids(query, shards)),
         key=lambda candidate: candidate[0],
@@ -133,6 +134,6 @@ def _judge(
         fractions = (max([1 / d.share] + [heaviest[atom.name, v] for v in d.variables[:1]]) for d in spread)
         load += size[atom.name] * prod(fractions)
     total = sum(size[name] * copies for name, copies in replication.items())
-    shares = Shares(dimensions, replication, size, load, total)
+    shares = Shares(dimensions, replication, size, heaviest, load, total)
     hidden = len(shares.variables - set(query.head))
     return (round(load, 9), total, hidden, shards), shares

@@ -33,6 +33,8 @@ def with_change_types(rows: pa.RecordBatch, key: Sequence[int] | None) -> pa.Rec
     multiplicity = rows.column(rows.num_columns - 1).to_numpy()
     comes = (multiplicity > 0).astype(np.int8)
     if key is None:
+        if len(comes) < _MOST_SIX_BYTES and (np.abs(multiplicity) == 1).all():
+            return rows.set_column(rows.num_columns - 1, CHANGE_TYPE, _inserts_and_deletes(comes))
         order = np.repeat(np.arange(len(comes)), np.abs(multiplicity))
         return _typed(rows, order, comes[order])
     if key:
@@ -56,3 +58,13 @@ def _typed(rows: pa.RecordBatch, order: np.ndarray[Any, Any], kinds: np.ndarray[
         picked = rows.take(pa.array(order))
     types = pc.take(CHANGE_TYPES, pa.array(kinds.astype(np.int8)))
     return picked.set_column(picked.num_columns - 1, CHANGE_TYPE, types)
+
+
+_MOST_SIX_BYTES = (1 << 31) // 6
+_SIX_BYTES = np.array([b"delete", b"insert"], dtype="S6")
+
+
+def _inserts_and_deletes(comes: np.ndarray[Any, np.dtype[np.int8]]) -> pa.Array:
+    """``insert`` where a row comes, else ``delete``. Both have six bytes, so the column is written without looking at lengths."""
+    offsets = np.arange(0, 6 * len(comes) + 1, 6, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(comes), pa.py_buffer(offsets), pa.py_buffer(_SIX_BYTES[comes]))

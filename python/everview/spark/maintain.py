@@ -26,6 +26,7 @@ from everview.spark.inputs import Declared, Prepared, TableInput, declare, prepa
 from everview.spark.metrics import observed
 from everview.spark.placement import engine_keys
 from everview.spark.processor import EMITTED, PACKED, EngineProcessor
+from everview.spark.samples import measure
 from everview.spark.settings import check_settings
 from everview.spark.types import to_spark
 from everview.sql.lower import lower_query
@@ -51,6 +52,7 @@ def maintain(
     on_bad_rows: OnBadRows = "fail",
     dead_letters: str | None = None,
     table_sizes: Mapping[str, float] | None = None,
+    samples: Mapping[str, DataFrame] | None = None,
     tombstones: float = 86400.0,
 ) -> DataFrame:
     """The changes of a view of changing tables, as a DataFrame.
@@ -61,7 +63,8 @@ def maintain(
     ``tables``: per table a DataFrame (inserts, or changes if it has ``_change_type``), ``upserts(...)`` or ``debezium(...)``.
     ``primary_keys``: per table its key; such tables are checked for duplicate keys. ``shards``: over how many engines the work is spread.
     ``on_bad_rows``: ``fail``, or ``quarantine`` to set bad rows aside in the directory ``dead_letters``. ``table_sizes``: expected rows, for the choice
-    of shares. ``tombstones``: seconds for which deleted keys are remembered, to recognise late rows.
+    of shares; ``samples``: batch DataFrames with rows like the tables', from which sizes and heavy hitters are measured instead. Shares are part of
+    the state: a query goes on from its checkpoint only with the same. ``tombstones``: seconds for which deleted keys are remembered, to recognise late rows.
     """
     plan = plan_pipeline(
         sql,
@@ -72,6 +75,7 @@ def maintain(
         on_bad_rows=on_bad_rows,
         dead_letters=dead_letters,
         table_sizes=table_sizes,
+        samples=samples,
         tombstones=tombstones,
     )
     if output not in ("changes", "multiplicity"):
@@ -106,6 +110,7 @@ class PlanOptions(TypedDict, total=False):
     on_bad_rows: OnBadRows
     dead_letters: str | None
     table_sizes: Mapping[str, float] | None
+    samples: Mapping[str, DataFrame] | None
     tombstones: float
 
 
@@ -119,6 +124,7 @@ def plan_pipeline(
     on_bad_rows: OnBadRows = "fail",
     dead_letters: str | None = None,
     table_sizes: Mapping[str, float] | None = None,
+    samples: Mapping[str, DataFrame] | None = None,
     tombstones: float = 86400.0,
 ) -> PipelinePlan:
     """Everything ``maintain`` decides before it builds a DataFrame."""
@@ -126,6 +132,7 @@ def plan_pipeline(
     keys = {table.lower(): [k] if isinstance(k, str) else list(k) for table, k in (primary_keys or {}).items()}
     _refuse_unknown("primary_keys", keys, tables)
     _refuse_unknown("table_sizes", table_sizes or {}, tables)
+    _refuse_unknown("samples", samples or {}, tables)
     declared = {t.lower(): declare(t, given, keys.get(t.lower())) for t, given in tables.items()}
     view = _lower(name, sql, declared)
     core = view.stages[0]
@@ -139,13 +146,15 @@ def plan_pipeline(
         atoms = [a for a in query.atoms if a.table.lower() == table]
         read = frozenset(c.lower() for a in atoms for e in expressions_of(a) for c in columns_of(e))
         prepared[table] = prepare(declared[table], read, whole_rows=quarantine)
+    measured = measure(query, {t.lower(): frame for t, frame in (samples or {}).items()})
     layout = lay_out(
         view,
         {name: p.table for name, p in prepared.items()},
         shards,
         checked=frozenset(n for n, p in prepared.items() if p.checked),
         whole_rows=quarantine,
-        sizes={t.lower(): size for t, size in (table_sizes or {}).items()},
+        sizes=measured.sizes | {t.lower(): float(size) for t, size in (table_sizes or {}).items()},
+        heaviest=measured.heaviest,
     )
     inputs = {n: prepared[n].keyed for n in layout.sources if prepared[n].keyed is not None}
     pipeline = build_pipeline(
