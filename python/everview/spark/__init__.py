@@ -1,9 +1,11 @@
 """Views kept up to date on Spark: streaming DataFrames and SQL in, a streaming DataFrame of changes out."""
 
-from everview.spark.inputs import TableInput, debezium, upserts
+from everview.spark.debezium import debezium
+from everview.spark.inputs import upserts
 from everview.spark.maintain import explain, maintain
 from everview.spark.metrics import read_metrics
 from everview.spark.result import full_result
 from everview.spark.settings import configure
+from everview.spark.table_input import TableInput
 
 __all__ = ["TableInput", "configure", "debezium", "explain", "full_result", "maintain", "read_metrics", "upserts"]

@@ -18,9 +18,9 @@ from everview.schema.arrow import arrow_type
 from everview.shards.bad_rows import BadRow, DeadLetterFile
 from everview.shards.blob import unpack
 from everview.shards.normaliser import LIVE, SEQUENCE
-from everview.spark.inputs import BAD
 from everview.spark.placement import GUARD
 from everview.spark.processor import current_batch
+from everview.spark.table_input import BAD
 
 if TYPE_CHECKING:
     from everview.schema.table import Table

@@ -22,12 +22,13 @@ from everview.query.logical_view import Core, LogicalView
 from everview.schema.datatype import Kind
 from everview.shards.pipeline import Pipeline, StageName, build_pipeline
 from everview.spark.dispatch import Dispatch, Exit
-from everview.spark.inputs import Declared, Prepared, TableInput, declare, prepare
+from everview.spark.inputs import declare, prepare
 from everview.spark.metrics import observed
 from everview.spark.placement import engine_keys
 from everview.spark.processor import EMITTED, PACKED, EngineProcessor
 from everview.spark.samples import measure
 from everview.spark.settings import check_settings
+from everview.spark.table_input import Declared, Prepared, TableInput
 from everview.spark.types import to_spark
 from everview.sql.lower import lower_query
 

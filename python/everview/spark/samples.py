@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from everview.query.expression import ColumnRef
+from everview.spark.table_input import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +38,7 @@ def measure(query: ConjunctiveQuery, samples: Mapping[str, DataFrame]) -> Measur
                 continue
             if (table, expression.name) not in fractions:
                 counts = (
-                    samples[table].groupBy(f.col(f"`{expression.name}`").alias("v")).count().filter("v IS NOT NULL")
+                    samples[table].groupBy(f.col(quoted(expression.name)).alias("v")).count().filter("v IS NOT NULL")
                 )
                 most = counts.agg(f.max("count")).head()
                 rows = max(1.0, found.sizes[table])

@@ -1,0 +1,62 @@
+"""A table as a user passes it, as it is declared, and as workers get it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from everview.schema.table import Table
+    from everview.shards.normaliser import KeyedInput
+
+BAD = "_bad"
+"""The column that says why a row cannot be used, NULL if it can."""
+
+Kind = Literal["inserts", "changes", "upserts", "debezium"]
+TimeUnit = Literal["millis", "micros", "nanos"]
+
+
+@dataclass(frozen=True)
+class TableInput:
+    """A DataFrame and what its rows mean. Made by ``upserts`` and ``debezium``, or from a bare DataFrame."""
+
+    frame: DataFrame
+    kind: Kind
+    sequence: str | None = None
+    delete_when: str | None = None
+    schema: StructType | None = None
+    column: str = "value"
+    time_unit: TimeUnit = "millis"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A table as the user declares it: its columns that everview can read, and the types of those it cannot."""
+
+    name: str
+    given: TableInput
+    table: Table
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_streaming(self) -> bool:
+        return self.given.frame.isStreaming
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What workers get of a table. ``checked``: its changes are valid when they reach the shards."""
+
+    table: Table
+    frame: DataFrame
+    keyed: KeyedInput | None
+    checked: bool
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark takes it, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"
