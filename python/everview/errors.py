@@ -93,6 +93,10 @@ class PipelineError(EverviewError, ValueError):
     """A pipeline cannot be set up like this: an input, an option or a setting is missing or wrong."""
 
 
+class JobError(EverviewError, RuntimeError):
+    """A job cannot go on: a source, a view or a sink failed for a reason that lies outside of everview."""
+
+
 class SessionError(EverviewError, RuntimeError):
     """The session cannot do this now: it is closed, or the call comes from one of its own callbacks."""
 

@@ -1,4 +1,4 @@
-"""The command line: ``everview explain``, ``everview demo``, ``everview version``.
+"""The command line: ``everview explain``, ``run``, ``check``, ``demo`` and ``version``.
 
 What a user can get wrong is told in one message on standard error, with exit code 2; a traceback is a bug.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from everview.cli import job
 from everview.errors import EverviewError
 from everview.plan.distribute import lay_out
 from everview.plan.explain import Format
@@ -69,6 +70,9 @@ def _shards_text(sql: str, tables: Iterable[Table], shards: int) -> str:
     by_name = {t.name.lower(): t for t in tables}
     keyed = frozenset(name for name, table in by_name.items() if table.primary_key)
     return explain_layout(lay_out(lower_query("query", sql, by_name), by_name, shards, checked=keyed))
+
+
+job.register(app)
 
 
 @app.command()

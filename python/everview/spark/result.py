@@ -34,7 +34,7 @@ def full_result(spark: SparkSession, checkpoint: str) -> DataFrame:
     ``checkpoint``: the query's checkpoint location. The engines are rebuilt from their state, each in a task of its own.
     """
     metadata = spark.read.format("state-metadata").load(checkpoint).collect()
-    operators = sorted({row["operatorId"] for row in metadata})
+    operators = sorted({row["operatorId"] for row in metadata if row["operatorName"].startswith("transformWithState")})
     batch = max((row["maxBatchId"] for row in metadata), default=-1)
     for operator in operators:
         heads = _state(spark, checkpoint, operator, batch, HEAD)

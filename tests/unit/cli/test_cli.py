@@ -106,4 +106,4 @@ def test_the_documented_help_is_the_help(run):
     if os.environ.get("EVERVIEW_GOLDEN") == "rewrite":
         page.write_text(current)
     assert current == written
-    assert current.count("--help\nUsage") == 4
+    assert current.count("--help\nUsage") == 6
