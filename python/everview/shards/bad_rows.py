@@ -77,8 +77,8 @@ class BadRows:
 
     def sort_out(
         self, engine: ViewEngine, rows: Mapping[int, pa.RecordBatch], *, report: bool
-    ) -> tuple[dict[int, pa.RecordBatch], list[Section] | None]:
-        """The rows to apply; as sections too, if they are not those given."""
+    ) -> tuple[dict[int, pa.RecordBatch], list[Section] | None, int]:
+        """The rows to apply; as sections too, if they are not those given; and how many were found here to be bad."""
         kept: dict[int, pa.RecordBatch] = {}
         found: list[BadRow] = []
         changed = False
@@ -102,4 +102,5 @@ class BadRows:
             kept[number] = netted.filter(pa.array(rest != 0))
         if report:
             self.letters.write(found)
-        return {n: b for n, b in kept.items() if b.num_rows}, [(n, [b]) for n, b in kept.items()] if changed else None
+        accepted = [(n, [b]) for n, b in kept.items()] if changed else None
+        return {n: b for n, b in kept.items() if b.num_rows}, accepted, len(found)

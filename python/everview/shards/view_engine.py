@@ -16,7 +16,7 @@ from everview.shards.blob import LARGEST, Section
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_HIDDEN = re.compile(r"(, )?\b_(rest|unread) ?[=:] ?-?\d+")
+_HIDDEN = re.compile(r"(, )?\b_(rest|unread_\w+) ?[=:] ?-?\d+")
 _SNAPSHOT_ROWS = 1 << 16
 
 

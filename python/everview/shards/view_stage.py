@@ -28,11 +28,11 @@ class ViewStage:
     def apply(self, sections: Sequence[Section], *, deltas: bool) -> Applied:
         rows = by_number(sections)
         count = sum(batch.num_rows for batch in rows.values())
-        accepted = None
+        accepted, bad = None, 0
         if self._bad_rows is not None:
-            rows, accepted = self._bad_rows.sort_out(self.engine, rows, report=deltas)
+            rows, accepted, bad = self._bad_rows.sort_out(self.engine, rows, report=deltas)
         delta = self.engine.apply(rows, deltas=deltas) if rows else None
-        return Applied([] if delta is None else [(DELTA, [delta])], count, accepted)
+        return Applied([] if delta is None else [(DELTA, [delta])], count, accepted, {"bad": bad})
 
     def begin(self, delta: list[Section]) -> list[Section]:
         batches = list(ViewEngine(self.engine.spec).result())

@@ -142,7 +142,9 @@ def contents(spark: SparkSession, job: Job, view: View, source: TableSource) -> 
 def _net(changes: DataFrame) -> DataFrame:
     rows = [_column(name) for name in changes.columns if name not in (MULTIPLICITY, BAD)]
     net = changes.groupBy(*rows).agg(f.sum(MULTIPLICITY).alias(MULTIPLICITY)).filter(f.col(MULTIPLICITY) > 0)
-    return net.withColumn(MULTIPLICITY, f.explode(f.sequence(f.lit(1).cast("long"), MULTIPLICITY))).drop(UNREAD)
+    return net.withColumn(MULTIPLICITY, f.explode(f.sequence(f.lit(1).cast("long"), MULTIPLICITY))).drop(
+        *(c for c in net.columns if c.startswith(UNREAD))
+    )
 
 
 def _latest(rows: DataFrame, prepared: Prepared) -> DataFrame:

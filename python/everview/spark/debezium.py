@@ -94,28 +94,34 @@ def prepare_envelopes(declared: Declared, wanted: Sequence[Column]) -> Prepared:
         )
         source = Table(table.name, tuple(wanted), table.primary_key)
         return Prepared(source, selected, KeyedInput(source, 0, latest=True, ordered=True), checked=True)
-    change = f.explode(
-        f.when(operation == "u", f.array(_side("_e.before", -1), _side("_e.after", 1)))
-        .when(operation == "d", f.array(_side("_e.before", -1)))
-        .otherwise(f.array(_side("_e.after", 1)))
+    before, after = f.col("_e.before"), f.col("_e.after")
+    removes, adds = operation.isin("u", "d"), operation.isin("c", "r", "u")
+    lacks = "the event lacks the row before it: set the replica identity to FULL, or declare the primary key"
+    reasons = [
+        unknown,
+        f.when(removes & before.isNull(), f.lit(lacks)),
+        f.when(adds & after.isNull(), f.lit("the event has no image of its row")),
+    ]
+    for image, concerned in ((before, removes), (after, adds)):
+        for c in wanted:
+            value = _value(image[c.name], types[c.name], given.time_unit)
+            reasons.append(f.when(concerned, _misread(image[c.name], value, c)))
+    frame = frame.select("_e", f.coalesce(*reasons).alias(BAD))
+    sides = (  # an event is used or set aside as a whole
+        f.when(f.col(BAD).isNotNull(), f.array(_side(f.coalesce(after, before), 1)))
+        .when(operation == "u", f.array(_side(before, -1), _side(after, 1)))
+        .when(operation == "d", f.array(_side(before, -1)))
+        .otherwise(f.array(_side(after, 1)))
     )
-    frame = frame.select("_raw", unknown.alias("_u"), change.alias("_c"))
+    frame = frame.select(BAD, f.explode(sides).alias("_c"))
     image = f.col("_c.image")
-    values = [_value(image[c.name], types[c.name], given.time_unit) for c in wanted]
-    no_image = f.when(
-        image.isNull(),
-        f.lit("the event lacks the row before it: set the replica identity to FULL, or declare the primary key"),
-    )
-    reasons = [f.col("_u"), no_image, *(_misread(image[c.name], v, c) for c, v in zip(wanted, values, strict=True))]
-    columns = [v.alias(c.name) for c, v in zip(wanted, values, strict=True)]
-    selected = frame.select(
-        *columns, f.col("_c.sign").cast("long").alias(MULTIPLICITY), f.coalesce(*reasons).alias(BAD)
-    )
+    columns = [_value(image[c.name], types[c.name], given.time_unit).alias(c.name) for c in wanted]
+    selected = frame.select(*columns, f.col("_c.sign").cast("long").alias(MULTIPLICITY), BAD)
     return Prepared(Table(table.name, tuple(wanted)), selected, None, checked=False)
 
 
-def _side(column: str, sign: int) -> SparkColumn:
-    return f.struct(f.col(column).alias("image"), f.lit(sign).alias("sign"))
+def _side(image: SparkColumn, sign: int) -> SparkColumn:
+    return f.struct(image.alias("image"), f.lit(sign).alias("sign"))
 
 
 def _log_position() -> SparkColumn:

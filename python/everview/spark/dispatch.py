@@ -18,6 +18,7 @@ from everview.schema.arrow import arrow_type
 from everview.shards.bad_rows import BadRow, DeadLetterFile
 from everview.shards.blob import unpack
 from everview.shards.normaliser import LIVE, SEQUENCE
+from everview.spark.inputs import UNREAD
 from everview.spark.placement import GUARD
 from everview.spark.processor import current_batch
 from everview.spark.table_input import BAD
@@ -33,11 +34,12 @@ _CONTROL = {MULTIPLICITY: pa.int64(), SEQUENCE: pa.int64(), LIVE: pa.bool_(), BA
 
 @dataclass(frozen=True)
 class Dispatch:
-    """Sends the rows of a source on. ``scans``: per atom its filter and other expressions, to be tried where bad rows are set aside."""
+    """Sends the rows of a source on. ``names``: of the columns, which come under others. ``scans``: per atom its filter and other expressions, to be tried where bad rows are set aside."""
 
     pipeline: Pipeline
     source: int
     keys: Sequence[int]
+    names: Sequence[str]
     scans: Sequence[tuple[str | None, Sequence[str]]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -55,12 +57,11 @@ class Dispatch:
     def _good(self, batches: Iterator[pa.RecordBatch], bad: list[BadRow]) -> Iterator[pa.RecordBatch]:
         types = {c.name: arrow_type(c.type) for c in self._table.columns} | _CONTROL
         for batch in batches:
-            rows = batch
             columns = [
                 c if c.type == types[name] else c.cast(types[name])
-                for name, c in zip(rows.schema.names, rows.columns, strict=True)
+                for name, c in zip(self.names, batch.columns, strict=True)
             ]
-            rows = pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
+            rows = pa.RecordBatch.from_arrays(columns, names=self.names)
             if BAD in rows.schema.names:
                 reasons = rows.column(rows.schema.names.index(BAD))
                 rows = rows.drop_columns([BAD])
@@ -76,11 +77,14 @@ class Dispatch:
     def _that_evaluate(self, rows: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
         """The rows on which no expression of any atom fails."""
         failures: dict[int, tuple[str, str]] = {}
+        judged = np.arange(rows.num_rows)
+        if LIVE in rows.schema.names:  # of a deletion by key only the key counts
+            judged = np.flatnonzero(rows.column(rows.schema.names.index(LIVE)).to_numpy(zero_copy_only=False))
         for condition, expressions in self.scans:
-            at = np.arange(rows.num_rows)
+            at = judged
             if condition is not None:
                 failures |= _failures(condition, rows, at)
-                at = np.setdiff1d(at, list(failures))
+                at = np.setdiff1d(at, list(failures))  # in order
                 keep = pc.fill_null(compute(condition, rows.take(pa.array(at))), fill_value=False)
                 at = at[keep.to_numpy(zero_copy_only=False)]
             for expression in expressions:
@@ -92,7 +96,7 @@ class Dispatch:
         return rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), list(failures))))
 
     def _set_aside(self, rows: pa.RecordBatch, code: str, reasons: Sequence[str], bad: list[BadRow]) -> None:
-        names = [c.name for c in self._table.columns if not c.name.startswith("_")]
+        names = [c.name for c in self._table.columns if not c.name.startswith(UNREAD)]
         values = rows.select(names).to_pylist()
         name = self._table.name
         if self.pipeline.dead_letters is None:

@@ -7,6 +7,8 @@ what else it is. ``Prepared`` has the DataFrame that workers get: the columns of
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,8 +28,9 @@ from everview.spark.types import from_spark
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
-UNREAD = "_unread"
-"""A hash of the columns that the view does not read: rows that differ only there are different rows."""
+UNREAD = "_unread_"
+"""What the name of the column begins with that is a hash of those the view does not read: rows that differ only there are different rows. A hash
+of their names and types follows: with other columns the rows held would not be found again, so they are part of what state belongs to."""
 
 _CONTROL = (CHANGE_TYPE, MULTIPLICITY, "_commit_version", "_commit_timestamp")
 
@@ -131,9 +134,11 @@ def prepare(declared: Declared, read: frozenset[str], *, whole_rows: bool) -> Pr
         source = Table(table.name, tuple(wanted), table.primary_key)
         return Prepared(source, selected, KeyedInput(source, 0, latest=False, ordered=False) if key else None, True)
     multiplicity, bad = _multiplicity(frame)
-    hashed = [f.xxhash64(*(f.col(quoted(name)) for name in unread)).alias(UNREAD)] if unread else []
+    kinds = {s.name: s.dataType.simpleString() for s in frame.schema.fields}
+    unread_as = f"{UNREAD}{zlib.crc32(json.dumps([[name, kinds[name]] for name in unread]).encode()):08x}"
+    hashed = [f.xxhash64(*(f.col(quoted(name)) for name in unread)).alias(unread_as)] if unread else []
     selected = frame.select(*picked, *hashed, multiplicity.alias(MULTIPLICITY), bad.alias(BAD))
-    columns = (*wanted, *(Column(UNREAD, BIGINT, nullable=False) for _ in hashed))
+    columns = (*wanted, *(Column(unread_as, BIGINT, nullable=False) for _ in hashed))
     if key:
         keyed = KeyedInput(Table(table.name, columns, table.primary_key), len(hashed), latest=False, ordered=False)
         return Prepared(Table(table.name, tuple(wanted), table.primary_key), selected, keyed, True)

@@ -161,7 +161,7 @@ def plan_pipeline(
     pipeline = build_pipeline(
         layout,
         {n: i for n, i in inputs.items() if i is not None},
-        dead_letters=dead_letters if quarantine else None,
+        dead_letters=local_path(dead_letters) if quarantine and dead_letters else None,
         tombstone_seconds=tombstones,
     )
     ordered = tuple(prepared[n] for n in layout.sources)
@@ -179,6 +179,20 @@ def _check_options(shards: int, on_bad_rows: str, dead_letters: str | None) -> N
             "on_bad_rows='quarantine' needs a place for the rows",
             hint="pass dead_letters='/some/directory'",
         )
+
+
+def local_path(directory: str) -> str:
+    """A directory of a file system that workers see as a path; ``file:`` may stand before it."""
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(?://)?", directory)
+    if scheme is None:
+        return directory
+    if scheme[1].lower() != "file":
+        raise PipelineError(
+            "INVALID_OPTION",
+            f"dead_letters is {directory!r}, and workers write dead letters as plain files",
+            hint="pass a path that is the same directory on every machine",
+        )
+    return directory[scheme.end() :]
 
 
 def _refuse_unknown(option: str, given: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
@@ -203,7 +217,7 @@ def _refuse_mixed(declared: list[Declared]) -> None:
 
 def _lower(name: str, sql: str, declared: Mapping[str, Declared]) -> LogicalView:
     unreadable = {(d.name, c): kind for d in declared.values() for c, kind in d.unreadable.items()}
-    if unreadable and re.search(r"(select|,|distinct)\s*(\w+\s*\.\s*)?\*(?!\s*\d)", sql, re.IGNORECASE):
+    if unreadable and re.search(r"(select|,|distinct)\s*((\w+|`[^`]+`)\s*\.\s*)?\*(?!\s*\d)", sql, re.IGNORECASE):
         (table, column), kind = next(iter(unreadable.items()))
         raise UnsupportedQueryError(
             "UNSUPPORTED_TYPE",
@@ -229,8 +243,12 @@ def assemble(plan: PipelinePlan, *, change_types: bool) -> DataFrame:
     to_shards: list[DataFrame] = []
     to_normaliser: list[DataFrame] = []
     for number, (source, prepared) in enumerate(zip(pipeline.sources, plan.prepared, strict=True)):
-        dispatch = Dispatch(pipeline, number, keys, _scans(plan.layout, source.table.name, prepared))
-        packed = prepared.frame.mapInArrow(dispatch, PACKED)
+        names = prepared.frame.columns
+        dispatch = Dispatch(pipeline, number, keys, names, _scans(plan.layout, source.table.name, prepared))
+        plain = prepared.frame.toDF(
+            *(f"c{i}" for i in range(len(names)))
+        )  # mapInArrow takes a name with a dot for a path
+        packed = plain.mapInArrow(dispatch, PACKED)
         (to_shards if source.keyed is None else to_normaliser).append(packed)
     if to_normaliser:
         to_shards.append(_stage(pipeline, "normalise", to_normaliser, keys).select("destination", "blob"))

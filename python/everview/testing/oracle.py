@@ -13,6 +13,7 @@ import re
 import struct
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,10 +21,10 @@ import duckdb
 import pyarrow as pa
 
 from everview.schema.arrow import arrow_schema
-from everview.schema.datatype import BIGINT, DataType, Kind
+from everview.schema.datatype import BIGINT, DOUBLE, DataType, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from everview.schema.table import Table
     from everview.session.session import Session
@@ -32,6 +33,7 @@ MULTIPLICITY = "_multiplicity"
 RELATIVE = 1e-9
 Row = tuple[Any, ...]
 _NAN = "\x00NaN"
+_WIDEST = 20  # above the length of every CHAR(n) and literal that tests compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,40 @@ def sql(template: str, *parts: Sql, type: DataType = BIGINT, duckdb: str | None 
     )
 
 
+def widened(part: Sql, type: DataType) -> Sql:  # noqa: A002
+    """``part`` where Spark takes it for a ``type``: FLOAT with any other number is DOUBLE, SMALLINT with a bare number INT; not in DuckDB."""
+    return Sql(part.spark, f"CAST({part.duckdb} AS {str(type).upper()})", type)
+
+
+def padded(*operands: Sql) -> tuple[Sql, ...]:
+    """Operands of a comparison or of IN. Spark pads CHAR(n) columns and literals among themselves, so that padding does not count.
+
+    Literals to be compared with a CHAR(n) have that type here. BETWEEN, LIKE and functions see the padding, as they do in DuckDB.
+    """
+    if any(o.type.kind is not Kind.CHAR for o in operands):
+        return operands
+    return tuple(Sql(o.spark, f"RPAD({o.duckdb}, {_WIDEST}, ' ')", o.type) for o in operands)
+
+
+def compared(operator: str, one: Sql, two: Sql) -> Sql:
+    """A comparison."""
+    return sql(f"{{}} {operator} {{}}", *padded(one, two), type=DataType(Kind.BOOLEAN))
+
+
+def total(argument: Sql) -> Sql:
+    """SUM with Spark's type. A FLOAT is added up as a DOUBLE."""
+    data_type = argument.type
+    if data_type.kind is Kind.DECIMAL:
+        return sql("SUM({})", argument, type=DataType(Kind.DECIMAL, min(38, data_type.precision + 10), data_type.scale))
+    if data_type.is_floating:
+        return sql("SUM({})", widened(argument, DOUBLE), type=DOUBLE)
+    return sql("SUM({})", argument)
+
+
 def average(argument: Sql) -> Sql:
     """AVG. Spark's of a decimal is a decimal with four digits more, rounded half up; DuckDB's is a double."""
     if argument.type.kind is not Kind.DECIMAL:
-        return sql("AVG({})", argument, type=DataType(Kind.DOUBLE))
+        return sql("AVG({})", widened(argument, DOUBLE) if argument.type.is_floating else argument, type=DOUBLE)
     precision, scale = argument.type.precision, argument.type.scale
     total = f"SUM(CAST({{0}} * {10**scale} AS HUGEINT))"
     rounded = f"(SIGN({total}) * ((ABS({total}) * 20000 + COUNT({{0}})) // NULLIF(2 * COUNT({{0}}), 0)))"
@@ -92,7 +124,13 @@ def to_duckdb(text: str) -> str:
 
 
 def _column_type(data_type: DataType) -> str:
+    """Texts as they are stored, CHAR(n) padded; timestamps without a zone, all of them being in UTC."""
     return "VARCHAR" if data_type.is_string else str(data_type).upper()
+
+
+def _without_zones(rows: pa.Table) -> pa.Table:
+    fields = [f.with_type(pa.timestamp("us")) if pa.types.is_timestamp(f.type) else f for f in rows.schema]
+    return rows.cast(pa.schema(fields))
 
 
 class Oracle:
@@ -112,7 +150,7 @@ class Oracle:
             else:
                 self._connection.execute(f'TRUNCATE "{name}"')
             if rows[name].num_rows:
-                self._connection.from_arrow(rows[name]).insert_into(name)
+                self._connection.from_arrow(_without_zones(rows[name])).insert_into(name)
 
     def run(self, query: str | Sql) -> list[Row]:
         """The rows of a query over the loaded tables."""
@@ -176,11 +214,20 @@ def _meaning(value: float) -> float | str:
 
 
 def converted(rows: Iterable[Row], schema: pa.Schema) -> list[Row]:
-    """Rows of DuckDB as values of the view's types (DuckDB's numbers are of other types, of the same value)."""
-    floating = [pa.types.is_floating(t) for t in schema.types]
-    if not any(floating):
+    """Rows of DuckDB as values of the view's types: its numbers are of other types, of the same value, and its timestamps lack the zone."""
+    converters = [_converter(t) for t in schema.types]
+    if not any(converters):
         return list(rows)
-    return [tuple(float(v) if f and v is not None else v for v, f in zip(row, floating, strict=True)) for row in rows]
+    return [
+        tuple(c(v) if c is not None and v is not None else v for v, c in zip(row, converters, strict=True))
+        for row in rows
+    ]
+
+
+def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    if pa.types.is_floating(kind):
+        return float
+    return (lambda v: v.replace(tzinfo=UTC)) if pa.types.is_timestamp(kind) else None
 
 
 def difference(found: Sequence[Row], expected: Sequence[Row]) -> tuple[list[Row], list[Row]]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import everview
 from everview.errors import ChangeError
+from everview.schema.datatype import DataType, Kind
 from everview.testing.asserts import DeltaSum, assert_view_equals
 from everview.testing.oracle import MULTIPLICITY, Oracle, Row, bits, difference, meaning, repeated, rows_of, table_of
 from everview.testing.strategies import Batch, Change, Scenario
@@ -88,15 +89,15 @@ class Replay:
         come = [r for r, n in net.items() for _ in range(n)]
         if not table.primary_key:
             return [
-                lambda: session.delete(name, table_of(table, gone), deltas=deltas),
-                lambda: session.insert(name, table_of(table, come), deltas=deltas),
+                lambda: session.delete(name, table_of(table, as_written(table, gone)), deltas=deltas),
+                lambda: session.insert(name, table_of(table, as_written(table, come)), deltas=deltas),
             ]
         key = [i for i, c in enumerate(table.columns) if c.name in table.primary_key]
         coming = {meaning(tuple(r[i] for i in key)) for r in come}
         going = {meaning(tuple(r[i] for i in key)) for r in gone}
         keys = [k for k in (tuple(r[i] for i in key) for r in gone) if meaning(k) not in coming]
         only_keys = (
-            table_of(table, gone)
+            table_of(table, as_written(table, gone))
             .select([table.columns[i].name for i in key])
             .filter(pa.array([meaning(tuple(r[i] for i in key)) not in coming for r in gone], type=pa.bool_()))
         )
@@ -104,9 +105,9 @@ class Replay:
         if keys:
             calls.append(lambda: session.delete(name, only_keys, deltas=deltas))
         if come and all(meaning(tuple(r[i] for i in key)) in going for r in come):
-            calls.append(lambda: session.update(name, table_of(table, come), deltas=deltas))
+            calls.append(lambda: session.update(name, table_of(table, as_written(table, come)), deltas=deltas))
         else:
-            calls.append(lambda: session.upsert(name, table_of(table, come), deltas=deltas))
+            calls.append(lambda: session.upsert(name, table_of(table, as_written(table, come)), deltas=deltas))
         return calls
 
     def _step(self, commit: Callable[[], dict[str, pa.Table]], *, deltas: bool) -> None:
@@ -186,15 +187,39 @@ class Replay:
 
 def hand_over(table: Table, changes: Sequence[Change], form: str) -> Any:
     """Changes of one table as a batch: with ``_change_type``, with ``_multiplicity`` (as Arrow), or as dicts."""
-    rows = table_of(table, [c.row for c in changes])
+    written = as_written(table, [c.row for c in changes])
+    rows = table_of(table, written)
     if form == "change_type":
         return rows.append_column("_change_type", pa.array([c.type for c in changes], type=pa.string()))
     if form == "tuples" and all(c.sign == 1 for c in changes):
-        return [c.row for c in changes]
+        return written
     if form == "tuples":
         names = [c.name for c in table.columns]
-        return [dict(zip(names, c.row, strict=True)) | {MULTIPLICITY: c.sign} for c in changes]
+        return [
+            dict(zip(names, row, strict=True)) | {MULTIPLICITY: c.sign} for row, c in zip(written, changes, strict=True)
+        ]
     return rows.append_column(MULTIPLICITY, pa.array([c.sign for c in changes], type=pa.int64()))
+
+
+def as_written(table: Table, rows: Sequence[Row]) -> list[Row]:
+    """Rows, the first and every other one in another form that means the same.
+
+    CHAR(n) without its padding, texts of full length with a blank more, timestamps without a zone.
+    """
+    types = [c.type for c in table.columns]
+    return [
+        row if n % 2 else tuple(_otherwise(v, t) for v, t in zip(row, types, strict=True)) for n, row in enumerate(rows)
+    ]
+
+
+def _otherwise(value: Any, data_type: DataType) -> Any:
+    if value is None:
+        return None
+    if data_type.kind is Kind.TIMESTAMP:
+        return value.replace(tzinfo=None)
+    if data_type.length and len(value.rstrip()) == data_type.length:
+        return value + " "
+    return value.rstrip() if data_type.kind is Kind.CHAR else value
 
 
 def flattened(scenario: Scenario) -> list[Change]:

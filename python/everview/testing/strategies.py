@@ -6,11 +6,12 @@ Everything reaches everview as SQL text and rows, through the public API.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from random import Random
@@ -19,9 +20,22 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from everview.analysis.classification import QueryClass
-from everview.schema.datatype import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, DataType, Kind, decimal
+from everview.schema.datatype import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    Kind,
+    decimal,
+)
 from everview.schema.table import Column, Table
-from everview.testing.oracle import Row, Sql, average, sql
+from everview.testing.oracle import Row, Sql, average, compared, padded, sql, total, widened
 from everview.testing.shapes import Shape, shapes
 
 if TYPE_CHECKING:
@@ -29,6 +43,9 @@ if TYPE_CHECKING:
 
 MONEY = decimal(6, 2)
 LONG = decimal(25, 4)
+CHAR = DataType(Kind.CHAR, length=3)
+WIDE_CHAR = DataType(Kind.CHAR, length=5)
+VARCHAR = DataType(Kind.VARCHAR, length=4)
 
 
 class QueryKind(StrEnum):
@@ -43,11 +60,17 @@ class QueryKind(StrEnum):
     HAVING = "having"
 
 
+# For keys and filters, not for sums: 0.1 as a FLOAT and as a DOUBLE, the largest FLOATs and the smallest one. A sum of such values that
+# cancels out depends in DuckDB on the order of adding; of all others it is exact (and would not be if 2^24 were added up as a FLOAT).
+INEXACT = (0.10000000149011612, 0.1, 3.4028234663852886e38, -3.4028234663852886e38, 1.401298464324817e-45)
+# Values as tables hold them: CHAR(n) padded, timestamps in UTC; ``replay`` hands some over in other forms. Zeros of both signs and NaN are
+# there since DuckDB and Spark join, group and order them alike (rows are compared by ``meaning``).
 VALUES: Mapping[DataType, Sequence[Any]] = {
     BIGINT: (0, 1, 2, 3, -1, 2**40),
     INT: (0, 1, 2, 3, -1),
     STRING: ("a", "b", "", "Ab", "a ", "ä", "a longer text that fits no word"),
-    DOUBLE: (0.0, 0.5, 1.0, -2.25, 3.0, -0.0, float("nan"), float("inf"), float("-inf")),
+    SMALLINT: (0, 1, 2, 3, -1, 32767, -32768),
+    DOUBLE: (0.0, 0.5, 1.0, -2.25, 3.0, -0.0, math.nan, math.inf, -math.inf, *INEXACT[:2]),
     MONEY: (Decimal("0.00"), Decimal("1.00"), Decimal("1.50"), Decimal("-2.25"), Decimal("3.00"), Decimal("0.01")),
     LONG: (
         Decimal("1.0000"),
@@ -58,10 +81,37 @@ VALUES: Mapping[DataType, Sequence[Any]] = {
     ),
     DATE: (date(2024, 2, 29), date(2024, 3, 1), date(1969, 12, 31), date(2025, 1, 1)),
     BOOLEAN: (False, True),
+    FLOAT: (0.0, 2.0**24, INEXACT[0], 1.0, 0.5, -2.25, -0.0, math.nan, math.inf, -math.inf, *INEXACT[2:]),
+    TIMESTAMP: (
+        datetime(2024, 2, 29, tzinfo=UTC),
+        datetime(2024, 2, 29, 23, 59, 59, 999999, tzinfo=UTC),
+        datetime(1969, 12, 31, 23, 59, 59, 500000, tzinfo=UTC),
+        datetime(2024, 3, 1, tzinfo=UTC),
+        datetime(1970, 1, 1, tzinfo=UTC),
+        datetime(1, 1, 1, tzinfo=UTC),
+        datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    ),
+    CHAR: ("a  ", "b  ", "   ", "abc", "Ab ", " a ", "ä日 "),
+    WIDE_CHAR: ("a    ", "b    ", "     ", "abc  ", "Ab   ", "ä日   ", "abcde"),
+    VARCHAR: ("a", "b", "", "abc", "a  ", "abcd", "ä日", "a   "),
 }
-TYPES = (BIGINT, INT, STRING, DOUBLE, MONEY, DATE, BOOLEAN, LONG)
+TYPES = (BIGINT, INT, STRING, DOUBLE, MONEY, DATE, BOOLEAN, LONG, SMALLINT, FLOAT, TIMESTAMP, CHAR, VARCHAR)
 # Columns of one family are joined with each other; the first family comes most often, which makes self-joins likely.
-FAMILIES = ((BIGINT, INT, BIGINT, MONEY), (STRING,), (DATE,), (MONEY, LONG), (DOUBLE,), (BOOLEAN,))
+FAMILIES = (
+    (BIGINT, INT, BIGINT, MONEY, SMALLINT),
+    (STRING, STRING, VARCHAR),
+    (DATE,),
+    (MONEY, LONG),
+    (DOUBLE,),
+    (BOOLEAN,),
+    (SMALLINT,),
+    (FLOAT, FLOAT, DOUBLE),
+    (TIMESTAMP, TIMESTAMP, DATE),
+    (CHAR, CHAR, WIDE_CHAR, VARCHAR),
+)
+# From here on a join of two types of the family is one of computed values: a column widened or padded is a variable beside the column itself,
+# which may change the class of the query and, with a third table, even make it cyclic.
+UNEQUAL = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,19 +201,24 @@ def _column(occurrence: _Occurrence, index: int) -> Sql:
 
 
 @st.composite
-def _occurrences(draw: DrawFn, shape: Shape, numeric: frozenset[int]) -> list[_Occurrence]:
+def _occurrences(draw: DrawFn, shape: Shape, numeric: frozenset[int], *, exact: bool) -> list[_Occurrence]:
     """Tables for the atoms of a shape; an atom takes a table that is there if its columns fit (a self-join)."""
-    variables = sorted({v for atom in shape.atoms for v in atom})
-    family = {v: 0 if v in numeric else max(0, draw(st.integers(-4, len(FAMILIES) - 1))) for v in variables}
+    uses = Counter(v for atom in shape.atoms for v in atom)
+    family: dict[int, tuple[DataType, ...]] = {}
+    for v in sorted(uses):
+        index = 0 if v in numeric else max(0, draw(st.integers(-7 if exact else -4, len(FAMILIES) - 1)))
+        family[v] = FAMILIES[index]
+        if index >= UNEQUAL and (exact or uses[v] != 2):
+            family[v] = (draw(st.sampled_from(family[v])),)
     drafts: list[_Draft] = []
     found: list[_Occurrence] = []
     for number, atom in enumerate(shape.atoms):
-        fitting = [(d, c) for d in drafts if (c := _fit(d, [FAMILIES[family[v]] for v in atom])) is not None]
+        fitting = [(d, c) for d in drafts if (c := _fit(d, [family[v] for v in atom])) is not None]
         reuse = draw(st.booleans())
         if fitting and reuse:
             draft, columns = draw(st.sampled_from(fitting))
         else:
-            types = [draw(st.sampled_from(FAMILIES[family[v]])) for v in atom]
+            types = [draw(st.sampled_from(family[v])) for v in atom]
             columns = list(range(len(types)))
             types += draw(st.lists(st.sampled_from(TYPES), max_size=2))
             draft = _Draft(f"t{len(drafts)}", types)
@@ -199,13 +254,18 @@ def _table(draw: DrawFn, draft: _Draft) -> Table:
 
 
 def _literal(value: Any, data_type: DataType) -> Sql:
-    if data_type is STRING:
-        return Sql(f"'{value}'", f"'{value}'", data_type)
-    if data_type is DATE:
-        return Sql(f"DATE '{value}'", f"DATE '{value}'", data_type)
-    if data_type is DOUBLE:
-        return Sql(f"CAST('{value}' AS DOUBLE)", f"CAST('{value}' AS DOUBLE)", data_type)
-    return Sql(str(value).upper(), str(value).upper(), data_type)
+    if data_type is SMALLINT:
+        return Sql(f"{value}S", f"CAST({value} AS SMALLINT)", data_type)
+    text = str(value).upper()
+    if data_type.is_string:
+        text = f"'{value.rstrip() if data_type.kind is Kind.CHAR else value}'"
+    elif data_type is DATE:
+        text = f"DATE '{value}'"
+    elif data_type is TIMESTAMP:
+        text = f"TIMESTAMP '{value.replace(tzinfo=None)}'"
+    elif data_type.is_floating:
+        text = f"CAST('{value}' AS {str(data_type).upper()})"
+    return Sql(text, text, data_type)
 
 
 @st.composite
@@ -216,22 +276,20 @@ def _conditions(draw: DrawFn, columns: Sequence[Sql], depth: int = 2) -> Sql:
     form = draw(st.integers(0, 7 if depth else 5))
     match form:
         case 0:
-            return sql(
-                "{} " + draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="])) + " {}",
-                column,
-                draw(st.sampled_from(values)),
-            )
+            operator = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="]))
+            return compared(operator, column, draw(st.sampled_from(values)))
         case 1:
             return sql(draw(st.sampled_from(["{} IS NULL", "{} IS NOT NULL"])), column)
         case 2:
-            return sql(draw(st.sampled_from(["{} IN ({}, {})", "{} NOT IN ({}, {})"])), column, values[0], values[1])
+            membership = draw(st.sampled_from(["{} IN ({}, {})", "{} NOT IN ({}, {})"]))
+            return sql(membership, *padded(column, values[0], values[1]))
         case 3:
             return sql("{} BETWEEN {} AND {}", column, values[0], values[-1])
         case 4:
-            equal = [c for c in columns if c.type == column.type]
-            return sql("{} = {}", column, draw(st.sampled_from(equal)))
+            equal = [c for c in columns if c.type == column.type or {c.type.kind, column.type.kind} == {Kind.CHAR}]
+            return compared("=", column, draw(st.sampled_from(equal)))
         case 5:
-            if column.type is STRING:
+            if column.type.is_string and draw(st.integers(0, 3)):
                 return sql(
                     draw(st.sampled_from(["{} LIKE 'a%'", "{} LIKE '%b'", "LENGTH({}) < 2", "{} LIKE '_'"])), column
                 )
@@ -251,6 +309,13 @@ def _conditions(draw: DrawFn, columns: Sequence[Sql], depth: int = 2) -> Sql:
 def _computed(draw: DrawFn, column: Sql) -> Sql:
     """A value computed from one column."""
     kind = column.type.kind
+    if kind is Kind.SMALLINT:
+        if draw(st.integers(0, 2)) == 2:
+            form = draw(st.sampled_from(["({} % {})", "COALESCE({}, {})", "CASE WHEN {0} > 1 THEN {1} ELSE {0} END"]))
+            return sql(form, column, _literal(2, SMALLINT), type=SMALLINT)
+        # A sum that leaves SMALLINT is an error; with a bare number, which is an INT, these are INT.
+        form = draw(st.sampled_from(["({} + 1)", "({} * 2)", "ABS({} + 0)", "({} % 2)", "-({} - 1)"]))
+        return sql(form, widened(column, INT), type=INT)
     if kind in (Kind.BIGINT, Kind.INT):
         form = draw(
             st.sampled_from(
@@ -258,40 +323,61 @@ def _computed(draw: DrawFn, column: Sql) -> Sql:
             )
         )
         return sql(form, column, type=column.type)
-    if kind is Kind.STRING:
+    if column.type.is_string:
         form = draw(
             st.sampled_from(
                 ["UPPER({})", "LOWER({})", "SUBSTRING({}, 1, 1)", "TRIM({})", "CONCAT({}, 'z')", "COALESCE({}, 'null')"]
             )
         )
         return sql(form, column, type=STRING, duckdb="({} || 'z')" if form.startswith("CONCAT") else None)
-    if kind is Kind.DATE:
-        form = draw(st.sampled_from(["YEAR({})", "MONTH({})"]))
-        return sql(form, column, type=INT)
+    if kind in (Kind.DATE, Kind.TIMESTAMP):
+        found = dict.fromkeys(["YEAR({})", "MONTH({})", "DAY({})"], INT)
+        if kind is Kind.TIMESTAMP:
+            found |= dict.fromkeys(["HOUR({})", "SECOND({})"], INT) | {"CAST({} AS DATE)": DATE}
+            found |= dict.fromkeys(["DATE_TRUNC('WEEK', {})", "DATE_TRUNC('MINUTE', {})"], TIMESTAMP)
+            # Python knows no year 10000.
+            found["CASE WHEN YEAR({0}) < 9999 THEN {0} + INTERVAL 1 DAY END"] = TIMESTAMP
+        else:
+            found["CAST({} AS TIMESTAMP)"] = TIMESTAMP
+        form = draw(st.sampled_from(list(found)))
+        return sql(form, column, type=found[form])
     if kind is Kind.DECIMAL:
         return sql(draw(st.sampled_from(["ABS({})", "COALESCE({}, 0.5)", "-{}"])), column, type=column.type)
-    if kind is Kind.DOUBLE:
-        return sql(
-            draw(st.sampled_from(["({} * 2)", "COALESCE({}, CAST('1.5' AS DOUBLE))", "({} / 2)"])), column, type=DOUBLE
-        )
+    if kind is Kind.FLOAT and draw(st.integers(0, 2)) == 2:
+        return sql(draw(st.sampled_from(["({0} + {0})", "ABS({})", "-{}"])), column, type=FLOAT)
+    if column.type.is_floating:
+        form = draw(st.sampled_from(["({} * 2)", "COALESCE({}, CAST('1.5' AS DOUBLE))", "({} / 2)", "({} + 1)"]))
+        return sql(form, widened(column, DOUBLE), type=DOUBLE)
     return sql(draw(st.sampled_from(["(NOT {})", "COALESCE({}, FALSE)", "({} IS NULL)"])), column, type=BOOLEAN)
+
+
+# Digits before the point: what Spark's type of a sum with a MONEY depends on.
+DIGITS = {Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 20, Kind.DECIMAL: 4}
 
 
 @st.composite
 def _combined(draw: DrawFn, columns: Sequence[Sql]) -> Sql:
     """A value computed from several columns, of whatever tables."""
     numbers = [c for c in columns if c.type.is_numeric and c.type is not LONG]
-    texts = [c for c in columns if c.type is STRING]
+    texts = [c for c in columns if c.type.is_string]
     if len(numbers) > 1 and (not texts or draw(st.booleans())):
         one, two = draw(st.permutations(numbers))[:2]
-        floating = DOUBLE in (one.type, two.type)
-        result = DOUBLE if floating else MONEY if MONEY in (one.type, two.type) else BIGINT
-        return sql(draw(st.sampled_from(["({} + {})", "({} - {})"])), one, two, type=result)
+        form = draw(st.sampled_from(["({} + {})", "({} - {})"]))
+        if one.type.is_floating or two.type.is_floating:
+            if one.type == two.type:
+                return sql(form, one, two, type=one.type)
+            return sql(form, *(widened(c, DOUBLE) if c.type is FLOAT else c for c in (one, two)), type=DOUBLE)
+        if one.type is SMALLINT and two.type is SMALLINT:
+            return sql(form, sql("CAST({} AS INT)", one), two, type=INT)
+        digits = [DIGITS[c.type.kind] for c in (one, two)]
+        result = decimal(max(digits) + 3, 2) if MONEY in (one.type, two.type) else BIGINT
+        return sql(form, one, two, type=result)
     if len(texts) > 1:
         one, two = draw(st.permutations(texts))[:2]
         return sql("CONCAT({}, {})", one, two, type=STRING, duckdb="({} || {})")
     one, two = draw(st.sampled_from(columns)), draw(st.sampled_from(columns))
-    return sql("CASE WHEN {} IS NULL THEN {} END", one, two, type=two.type)
+    result = STRING if two.type.is_string else two.type
+    return sql("CASE WHEN {} IS NULL THEN {} END", one, two, type=result)
 
 
 def _columns_of(occurrence: _Occurrence) -> list[Sql]:
@@ -302,7 +388,7 @@ def _columns_of(occurrence: _Occurrence) -> list[Sql]:
 def _argument(draw: DrawFn, occurrences: Sequence[_Occurrence], *, exact: bool) -> Sql | None:
     """A number to sum. ``exact``: one that factors over the tables, so that the class of the query stays as it is."""
     columns = [
-        c for o in occurrences for c in _columns_of(o) if c.type.is_numeric and (not exact or c.type is not DOUBLE)
+        c for o in occurrences for c in _columns_of(o) if c.type.is_numeric and not (exact and c.type.is_floating)
     ]
     if not columns:
         return None
@@ -314,12 +400,13 @@ def _argument(draw: DrawFn, occurrences: Sequence[_Occurrence], *, exact: bool) 
         other = draw(st.sampled_from([c for c in columns if c.type == column.type]))
         if column.type is MONEY:
             return sql("({} * {})", column, other, type=decimal(13, 4))
-        if column.type is INT:
+        if column.type in (INT, SMALLINT):
             return sql("(CAST({} AS BIGINT) * {})", column, other)
-    if form == 3 and column.type is not DOUBLE:
+    if form == 3 and not column.type.is_floating:
         return draw(_computed(column))
     if form == 2:
-        return sql("CASE WHEN {0} > 0 THEN {0} ELSE 0 END", column, type=column.type)
+        result = {SMALLINT: INT, FLOAT: DOUBLE}.get(column.type, column.type)
+        return sql("CASE WHEN {0} > 0 THEN {0} ELSE 0 END", column, type=result)
     return column
 
 
@@ -335,10 +422,7 @@ def _aggregate(draw: DrawFn, occurrences: Sequence[_Occurrence], *, exact: bool)
         return Sql("COUNT(*)", "COUNT(*)")
     if form == 2:
         return average(argument)
-    result = argument.type if argument.type is DOUBLE else BIGINT
-    if argument.type.kind is Kind.DECIMAL:
-        result = decimal(min(38, argument.type.precision + 10), argument.type.scale)
-    return sql("SUM({})", argument, type=result)
+    return total(argument)
 
 
 @st.composite
@@ -381,16 +465,19 @@ def _from_and_where(draw: DrawFn, occurrences: Sequence[_Occurrence]) -> tuple[S
             term = _column(occurrence, column)
             if terms.get(v) and draw(st.integers(0, 5)) == 5:  # a computed key, joined with a bare one
                 if term.type.is_integer:
-                    term = sql(draw(st.sampled_from(["({} + 1)", "({} % 2)", "({} * 2)"])), term, type=term.type)
-                elif term.type is STRING:
+                    wide = widened(term, INT) if term.type is SMALLINT else term
+                    term = sql(draw(st.sampled_from(["({} + 1)", "({} % 2)", "({} * 2)"])), wide, type=wide.type)
+                elif term.type.is_string:
                     term = sql(draw(st.sampled_from(["LOWER({})", "TRIM({})"])), term, type=STRING)
+                elif term.type is TIMESTAMP:
+                    term = sql("DATE_TRUNC('DAY', {})", term, type=TIMESTAMP)
             terms.setdefault(v, []).append((occurrence.alias, term))
     equalities: list[tuple[str, Sql]] = []  # by the alias that comes last
     for members in terms.values():
         for n, (alias, term) in enumerate(members[1:], 1):
             partner = members[draw(st.integers(0, n - 1))][1]
             pair = (partner, term) if draw(st.booleans()) else (term, partner)
-            equalities.append((alias, sql("{} = {}", *pair)))
+            equalities.append((alias, compared("=", *pair)))
     filters = [draw(_conditions(_columns_of(o))) for o in occurrences if draw(st.integers(0, 6)) == 6]
     words = ["", ""]
     style = draw(st.integers(0, 1))
@@ -448,7 +535,8 @@ def _queries(
             items = []
         aggregates += draw(st.lists(_aggregate(occurrences, exact=exact), min_size=1, max_size=3))
         if kind is QueryKind.GLOBAL and shape.head:  # the head is what this sum reads: it does not factor
-            aggregates.append(sql("SUM(" + " + ".join(["{}"] * len(heads)) + ")", *heads))
+            terms = [sql("CAST({} AS INT)", h) if h.type is SMALLINT else h for h in heads]
+            aggregates.append(sql("SUM(" + " + ".join(["{}"] * len(terms)) + ")", *terms))
         keys = list(items)
         items += aggregates
         if kind is QueryKind.OVER:
@@ -480,11 +568,13 @@ def _select(
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 
-def _pool(table: Table, rng: Random, width: int) -> list[Row]:
+def _pool(table: Table, rng: Random, width: int, *, summed: bool) -> list[Row]:
     """A few rows. Values come mostly from the first ``width`` of their type, so that rows join; now and then from all, or NULL."""
 
     def value(column: Column, usual: int) -> Any:
         values, chance = VALUES[column.type], rng.random()
+        if summed and column.type.is_floating:
+            values = [v for v in values if v not in INEXACT]
         if column.nullable and chance < 0.08:
             return None
         if chance < 0.16:
@@ -552,15 +642,17 @@ FORMS = ("multiplicity", "change_type", "calls", "tuples")
 
 
 @st.composite
-def streams(draw: DrawFn, tables: Sequence[Table], *, limit: int, max_batches: int = 4) -> list[Batch]:
-    """Batches of 0 to 20 changes over several tables, drawn from a few rows per table.
+def streams(
+    draw: DrawFn, tables: Sequence[Table], *, limit: int, max_batches: int = 4, summed: bool = True
+) -> list[Batch]:
+    """Batches of 0 to 20 changes over several tables, drawn from a few rows per table. ``summed``: without ``INEXACT``.
 
     A seed gives a deck of changes, which does not shrink; the batches are cards drawn from it one by one, which does.
     """
     rng = Random(draw(st.integers(0, 2**32)))  # noqa: S311
     width = draw(st.sampled_from([2, 3, 1, 4, 9]))
     deck = [(rng.choice(tables).name, rng.randrange(POOL), rng.randrange(8)) for _ in range(DECK)]
-    pools = {t.name: _pool(t, rng, width) for t in tables}
+    pools = {t.name: _pool(t, rng, width, summed=summed) for t in tables}
     states = {t.name: _State(t, limit) for t in tables}
     loaded = draw(st.integers(0, 4)) > 0
     dense = [
@@ -611,11 +703,13 @@ def scenarios(
     heads = {QueryKind.FULL: "all", QueryKind.GLOBAL: "none", QueryKind.BAG: "any", QueryKind.DISTINCT: "any"}
     shape = draw(shapes(query_class, head=heads.get(kind, "some"), max_atoms=max_atoms))
     numeric = frozenset(shape.head) if kind is QueryKind.GLOBAL else frozenset[int]()
-    occurrences = draw(_occurrences(shape, numeric))
+    occurrences = draw(_occurrences(shape, numeric, exact=exact))
     query = draw(_queries(shape, occurrences, kind, exact=exact, spanning=spanning))
     drafts = {o.table.name: o.table for o in occurrences}
     tables = tuple(draw(_table(d)) for d in drafts.values())
-    batches = draw(streams(tables, limit={1: 20, 2: 14, 3: 9}.get(len(shape.atoms), 6), max_batches=max_batches))
+    limit = {1: 20, 2: 14, 3: 9}.get(len(shape.atoms), 6)
+    summed = re.search("SUM|AVG", query.spark) is not None
+    batches = draw(streams(tables, limit=limit, max_batches=max_batches, summed=summed))
     rates = None
     if draw(st.booleans()):
         rates = {t.name: draw(st.sampled_from([1, 10, 1000])) for t in tables}
