@@ -1,5 +1,5 @@
 # Every target bootstraps what it needs: a virtual environment in .venv, the Python packages of requirements.lock, and a release build of
-# the kernel. Needed on the machine: Python 3.11 or newer, a Rust toolchain, Java 17 for the comparison with Spark SQL.
+# the kernel. Needed on the machine: Python 3.11 or newer, a Rust toolchain, Java 17 for Spark.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -22,7 +22,7 @@ $(VENV)/.kernel: $(RUST_SOURCES) pyproject.toml | $(VENV)/.packages
 
 build: $(VENV)/.packages $(VENV)/.kernel  ## .venv with the package installed as a release build
 
-demo: build  ## a live view over a stream of changes, checked against recomputation
+demo: build  ## live views on Spark in local mode, proved equal to recomputation
 	$(BIN)/everview demo
 
 test: build  ## all tests: Rust, Python, documentation
@@ -43,6 +43,7 @@ format: build  ## put the sources into their canonical form
 
 bench: build  ## benchmarks against the peers, ratios of one run
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.spark.run
 
 fuzz: build  ## long random testing against DuckDB
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/oracle tests/shards

@@ -1,6 +1,6 @@
 """Flink SQL on W1, in a process and an environment of its own: prints the seconds of the job without those of an empty one.
 
-    python flink_job.py EVENTS.json EMPTY.json
+python flink_job.py EVENTS.json EMPTY.json
 """
 
 import sys
