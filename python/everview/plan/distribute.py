@@ -89,6 +89,11 @@ class Layout:
             "copies": [[c.name, list(c.columns), list(c.rest), list(c.routes), c.filter, c.drops] for c in self.copies],
             "tables": [[c.name, [[f.name, str(f.type), f.nullable] for f in c.table.columns]] for c in self.copies],
             "keys": {name: list(table.primary_key) for name, table in sorted(self.sources.items())},
+            "rows": {  # of tables whose deletes must find their row, all columns tell rows apart
+                name: [[c.name, str(c.type)] for c in table.columns]
+                for name, table in sorted(self.sources.items())
+                if name not in self.checked
+            },
             "shard": self.shard.plan.plan_hash,
             "merge": None if self.merge is None else self.merge.plan.plan_hash,
         }
