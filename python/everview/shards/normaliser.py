@@ -147,7 +147,7 @@ class _KeyedTable:
         values = rows.select(self._out).to_pylist()
         name = self._given.table.name
         if self._strict:
-            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
+            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine' (and a new checkpoint, if the view does not read all columns)"
             row = ", ".join(f"{k}={v!r}" for k, v in values[0].items())
             raise ChangeError(code, f"table `{name}`: {reason}, in the row ({row})", hint=hint, table=name)
         bad.extend(BadRow(name, code, reason, row) for row in values)

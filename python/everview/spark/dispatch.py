@@ -100,7 +100,7 @@ class Dispatch:
         values = rows.select(names).to_pylist()
         name = self._table.name
         if self.pipeline.dead_letters is None:
-            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
+            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine' (and a new checkpoint, if the view does not read all columns)"
             row = ", ".join(f"{k}={v!r}" for k, v in values[0].items())
             raise ChangeError(code, f"table `{name}`: {reasons[0]}, in the row ({row})", hint=hint, table=name)
         bad += [BadRow(name, code, reason, row) for reason, row in zip(reasons, values, strict=True)]
