@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 /// The hash of each row of a record batch, the same in every process, as a `pyarrow.UInt64Array`.
 #[pyfunction]
-pub fn hash_rows<'py>(py: Python<'py>, batch: PyArrowType<RecordBatch>) -> PyResult<Bound<'py, PyAny>> {
+pub fn hash_rows(py: Python<'_>, batch: PyArrowType<RecordBatch>) -> PyResult<Bound<'_, PyAny>> {
     let PyArrowType(batch) = batch;
     let hashes = run(py, || kernel::hash_rows(batch.columns(), batch.num_rows()))?;
     UInt64Array::from(hashes).to_data().to_pyarrow(py)
@@ -18,7 +18,7 @@ pub fn hash_rows<'py>(py: Python<'py>, batch: PyArrowType<RecordBatch>) -> PyRes
 
 /// The number of the group of equal rows that each row is in, counted as they appear, as a `pyarrow.UInt32Array`.
 #[pyfunction]
-pub fn group_rows<'py>(py: Python<'py>, batch: PyArrowType<RecordBatch>) -> PyResult<Bound<'py, PyAny>> {
+pub fn group_rows(py: Python<'_>, batch: PyArrowType<RecordBatch>) -> PyResult<Bound<'_, PyAny>> {
     let PyArrowType(batch) = batch;
     let groups = run(py, || kernel::group_rows(batch.columns(), batch.num_rows()))?;
     UInt32Array::from(groups).to_data().to_pyarrow(py)
@@ -27,10 +27,7 @@ pub fn group_rows<'py>(py: Python<'py>, batch: PyArrowType<RecordBatch>) -> PyRe
 /// Of each set of equal rows that does not cancel out, the position of one and the sum of the multiplicities, as two arrays.
 /// The batch's last column is `_multiplicity`.
 #[pyfunction]
-pub fn net_rows<'py>(
-    py: Python<'py>,
-    batch: PyArrowType<RecordBatch>,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+pub fn net_rows(py: Python<'_>, batch: PyArrowType<RecordBatch>) -> PyResult<(Bound<'_, PyAny>, Bound<'_, PyAny>)> {
     let PyArrowType(batch) = batch;
     let (rows, sums) = run(py, || {
         let (multiplicities, columns) = batch.columns().split_last().expect("a batch has `_multiplicity`");
