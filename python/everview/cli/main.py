@@ -77,7 +77,7 @@ job.register(app)
 
 @app.command()
 def demo() -> None:
-    """Maintain a revenue query over a stream of changes and check the result against recomputation."""
+    """Run two views on Spark in local mode and prove them: a join with a hot key, and a live revenue view."""
     from everview.cli.demo import run
 
     with _user_errors():
