@@ -112,7 +112,7 @@ def _reason(ranks: list[Rank], best: Rank, *, rated: bool) -> str:
     level = [r for r in ranks if (r.fans_out, r.height, r.fan_outs) == (best.fans_out, best.height, best.fan_outs)]
     cheap = [r for r in level if r.depth_by_rate == best.depth_by_rate]
     few = [r for r in cheap if r == best]
-    rates = "given update rates" if rated else "all update rates taken as 1"
+    rates = "update rates given or seen so far" if rated else "all update rates taken as 1"
     fan = f" and {best.fan_outs} value edge(s) that fan out" if best.fan_outs else ""
     parts = [f"of {len(ranks)} candidates, {len(level)} with the best guarantee (height {best.height}{fan})"]
     if len(level) > 1:
