@@ -33,26 +33,30 @@ _SMALLEST_ENTRY = 1 << 10
 _HELD_SECONDS = 3600.0
 
 
-class Store(Protocol):
-    """The state of one engine in a state store that rolls back with a failed batch."""
+class StoredState(Protocol):
+    """The state of one engine, to be read."""
 
     def read_head(self) -> str | None:
         """The head, None for a new engine."""
 
-    def write_head(self, text: str) -> None:
-        """Replace the head."""
-
     def read_log(self) -> Iterable[bytes]:
         """The log's entries in order."""
+
+    def read_snapshot(self) -> Iterable[bytes]:
+        """The blobs of the snapshot."""
+
+
+class Store(StoredState, Protocol):
+    """The state of one engine in a state store that rolls back with a failed batch."""
+
+    def write_head(self, text: str) -> None:
+        """Replace the head."""
 
     def append_log(self, entries: Sequence[bytes], at: int) -> None:
         """Add entries to the log; ``at`` is a number above that of all entries in it."""
 
     def clear_log(self) -> None:
         """Empty the log."""
-
-    def read_snapshot(self) -> Iterable[bytes]:
-        """The blobs of the snapshot."""
 
     def write_snapshot(self, blobs: Iterator[bytes]) -> None:
         """Replace the snapshot."""
@@ -179,7 +183,7 @@ class DurableEngine:
         rows, size = stage.size()
         return Outcome(delta, source, seconds, applied.rows_in, rows, size, written, applied.notes)
 
-    def read(self, store: Store) -> Stage | None:
+    def read(self, store: StoredState) -> Stage | None:
         """The engine in the state the store holds; None if it has never run."""
         head = _read_head(store.read_head(), self._identity)
         return None if head is None else self._engine(store, head, None)[0]
@@ -198,7 +202,7 @@ class DurableEngine:
         store.clear_log()
         return _Head(head.version, head.nonce, 0, 0, size)
 
-    def _engine(self, store: Store, head: _Head | None, held: _Held | None) -> tuple[Stage, str]:
+    def _engine(self, store: StoredState, head: _Head | None, held: _Held | None) -> tuple[Stage, str]:
         if head is None:
             return self._make(), "new"
         if held is not None and (held.version, held.nonce) == (head.version, head.nonce):

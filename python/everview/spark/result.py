@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,18 +95,6 @@ class _ReadStore:
 
     def read_snapshot(self) -> Iterable[bytes]:
         return [blob for _, blob in sorted(self.blobs[_KIND[SNAPSHOT]])]
-
-    def write_head(self, text: str) -> None:
-        raise NotImplementedError
-
-    def append_log(self, entries: Sequence[bytes], at: int) -> None:
-        raise NotImplementedError
-
-    def clear_log(self) -> None:
-        raise NotImplementedError
-
-    def write_snapshot(self, blobs: Iterator[bytes]) -> None:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
