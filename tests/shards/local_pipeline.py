@@ -15,36 +15,7 @@ from everview.shards.blob import unpack
 from everview.shards.durable import DurableEngine, Holder
 from everview.shards.pipeline import build_pipeline
 from everview.sql.lower import lower_query
-
-
-class MemoryStore:
-    def __init__(self):
-        self.head, self.log, self.snapshot = None, [], []
-        self.written = 0
-
-    def read_head(self):
-        return self.head
-
-    def write_head(self, text):
-        self.head = text
-
-    def read_log(self):
-        return list(self.log)
-
-    def append_log(self, entries, at):
-        assert at == len(self.log)
-        self.log.extend(entries)
-        self.written += sum(map(len, entries))
-
-    def clear_log(self):
-        self.log.clear()
-
-    def read_snapshot(self):
-        return list(self.snapshot)
-
-    def write_snapshot(self, blobs):
-        self.snapshot = list(blobs)
-        self.written += sum(map(len, self.snapshot))
+from everview.testing.memory_store import MemoryStore
 
 
 class LocalPipeline:

@@ -6,7 +6,7 @@ from collections import Counter
 from unittest.mock import patch
 
 import pytest
-from local_pipeline import LocalPipeline, MemoryStore, add_up, batch_for
+from local_pipeline import LocalPipeline, add_up, batch_for
 from watching import keyed_as
 
 from everview.errors import ChangeError, CheckpointError
@@ -14,6 +14,7 @@ from everview.schema.datatype import BIGINT, INT, STRING
 from everview.schema.table import Column, Table
 from everview.shards import durable, view_engine
 from everview.shards.durable import Holder
+from everview.testing.memory_store import MemoryStore
 
 T = Table("t", (Column("g", BIGINT), Column("x", BIGINT)))
 U = Table("u", (Column("g", BIGINT), Column("s", STRING)))

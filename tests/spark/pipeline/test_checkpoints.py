@@ -13,6 +13,7 @@ from everview.shards import durable
 from everview.shards.blob import pack
 from everview.shards.durable import DurableEngine, Holder
 from everview.spark import full_result, maintain, read_metrics
+from everview.testing.memory_store import MemoryStore
 
 PAIRS = "SELECT x.a, y.b FROM edge x JOIN edge y ON x.b = y.a"
 
@@ -151,36 +152,6 @@ def test_damaged_state_is_not_used(written, copied, damage):
         collected(full_result(written.streaming, str(copied)))
 
 
-class Memory:
-    """A state store of one engine."""
-
-    def __init__(self):
-        self.head, self.log, self.snapshot, self.snapshots = None, [], [], 0
-
-    def read_head(self):
-        return self.head
-
-    def write_head(self, text):
-        self.head = text
-
-    def read_log(self):
-        return list(self.log)
-
-    def append_log(self, entries, at):
-        assert at == len(self.log)
-        self.log += entries
-
-    def clear_log(self):
-        self.log = []
-
-    def read_snapshot(self):
-        return list(self.snapshot)
-
-    def write_snapshot(self, blobs):
-        self.snapshot = list(blobs)
-        self.snapshots += 1
-
-
 @pytest.fixture
 def engine(streaming):
     """One engine and a store with a snapshot and a log, and the means to run it."""
@@ -204,7 +175,7 @@ def engine(streaming):
 def test_damaged_bytes_of_ours_come_with_advice(engine, monkeypatch, where, at):
     make, blob = engine
     monkeypatch.setattr(durable, "_SMALLEST_SNAPSHOT", 2000)
-    store = Memory()
+    store = MemoryStore()
     make().run(store, [blob(2000)])
     make().run(store, [blob(5)])
     assert store.snapshots == 1 and len(store.log) == 1
@@ -225,7 +196,7 @@ def test_damaged_bytes_of_ours_come_with_advice(engine, monkeypatch, where, at):
 
 def test_a_log_without_its_end_comes_with_advice(engine):
     make, blob = engine
-    store = Memory()
+    store = MemoryStore()
     for _ in range(3):
         make().run(store, [blob(2)])
     store.log.pop()
@@ -239,7 +210,7 @@ def test_a_log_without_its_end_comes_with_advice(engine):
 def test_bytes_written_stay_proportional_with_snapshots(engine, monkeypatch):
     make, blob = engine
     monkeypatch.setattr(durable, "_SMALLEST_SNAPSHOT", 8000)
-    store, holder = Memory(), Holder()
+    store, holder = MemoryStore(), Holder()
     written = [make(holder).run(store, [blob(200)]).written for _ in range(200)]
     assert store.snapshots > 1
     assert sum(written) <= 4 * sum(len(blob(200)) + 24 for _ in range(200)) + 8000
