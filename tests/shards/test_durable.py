@@ -12,7 +12,7 @@ from watching import keyed_as
 from everview.errors import ChangeError, CheckpointError
 from everview.schema.datatype import BIGINT, INT, STRING
 from everview.schema.table import Column, Table
-from everview.shards import durable, view_engine
+from everview.shards import blob as blobs_of_rows, durable
 from everview.shards.durable import Holder
 from everview.testing.memory_store import MemoryStore
 
@@ -532,7 +532,7 @@ PIECES = {
 @pytest.mark.parametrize("case", PIECES)
 def test_a_snapshot_of_several_blobs_is_restored_at_once(case):
     sql, values = PIECES[case]
-    with patch.object(durable, "_SMALLEST_SNAPSHOT", 0), patch.object(view_engine, "LARGEST", 48):
+    with patch.object(durable, "_SMALLEST_SNAPSHOT", 0), patch.object(blobs_of_rows, "LARGEST", 48):
         run = LocalPipeline(sql, [T], 1)
         total = add_up(Counter(), run.step(t_batch([(1, x, 1) for x in values])))
         assert len(run.stores["shard", 0].snapshot) > 1

@@ -2,22 +2,33 @@
 
 A section is a number (which table of the receiving engine it is for) and record batches of one schema as an Arrow IPC stream. A blob has a
 magic number with the format's version, a CRC-32 of what follows, and the sections one after another. Damage is found on reading.
+
+Integers travel in the narrowest type that holds those of the section, and their field says which type they have: that costs a fifth of
+what compressing them costs, for about the same bytes, and leaves the compressor little to do.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from everview.errors import CheckpointError
 
-_MAGIC = b"EVB1"
+_MAGIC = b"EVB2"
 _HEAD = struct.Struct("<4sI")
 _SECTION = struct.Struct("<IQ")
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+_WIDE = b"wide"
+_NARROWER = {
+    pa.int64(): (pa.int8(), pa.int16(), pa.int32()),
+    pa.int32(): (pa.int8(), pa.int16()),
+    pa.int16(): (pa.int8(),),
+}
 
 LARGEST = 8 << 20
 """Bytes beyond which rows are put into another blob: state stores take tens of megabytes in one value, not hundreds."""
@@ -32,11 +43,48 @@ def pack(sections: Iterable[tuple[int, Sequence[pa.RecordBatch]]]) -> bytes:
 
 def pack_section(batches: Sequence[pa.RecordBatch]) -> pa.Buffer:
     """The body of a section: record batches of one schema."""
+    narrow = pa.schema([_narrowed(at, field, batches) for at, field in enumerate(batches[0].schema)])
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema, options=_OPTIONS) as writer:
+    with pa.ipc.new_stream(sink, narrow, options=_OPTIONS) as writer:
         for batch in batches:
-            writer.write_batch(batch)
+            writer.write_batch(_cast(batch, narrow))
     return sink.getvalue()
+
+
+def _narrowed(at: int, field: pa.Field, batches: Sequence[pa.RecordBatch]) -> pa.Field:
+    """The field of a column in its narrowest type."""
+    if field.type not in _NARROWER:
+        return field
+    ends = [pc.min_max(batch.column(at)).as_py() for batch in batches]
+    least = min((e["min"] for e in ends if e["min"] is not None), default=0)
+    most = max((e["max"] for e in ends if e["max"] is not None), default=0)
+    for kind in _NARROWER[field.type]:
+        limit = 1 << (kind.bit_width - 1)
+        if -limit <= least and most < limit:
+            return field.with_type(kind).with_metadata({_WIDE: str(field.type)})
+    return field
+
+
+def _widened(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of a batch in the types they had before they were narrowed."""
+    if not any(field.metadata and _WIDE in field.metadata for field in batch.schema):
+        return batch
+    fields = [
+        pa.field(f.name, pa.type_for_alias(f.metadata[_WIDE].decode()), f.nullable)
+        if f.metadata and _WIDE in f.metadata
+        else f
+        for f in batch.schema
+    ]
+    return _cast(batch, pa.schema(fields))
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Columns in the types of a schema that are known to hold their values."""
+    columns = [
+        c if c.type == field.type else c.cast(field.type, safe=False)
+        for c, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def assemble(sections: Sequence[tuple[int, pa.Buffer]]) -> bytes:
@@ -66,7 +114,7 @@ def unpack(blob: bytes) -> list[Section]:
         number, size = _SECTION.unpack_from(view, at)
         at += _SECTION.size
         with pa.ipc.open_stream(pa.py_buffer(view[at : at + size])) as reader:
-            sections.append((number, list(reader)))
+            sections.append((number, [_widened(batch) for batch in reader]))
         at += size
     return sections
 
@@ -86,6 +134,15 @@ def by_number(sections: Iterable[Section]) -> dict[int, pa.RecordBatch]:
     for number, batches in sections:
         found.setdefault(number, []).extend(b for b in batches if b.num_rows)
     return {number: concat(batches) for number, batches in sorted(found.items()) if batches}
+
+
+def slices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows in pieces that fit a blob."""
+    if not rows.num_rows:
+        return
+    step = max(1, rows.num_rows * LARGEST // max(1, 2 * rows.nbytes))
+    for at in range(0, rows.num_rows, step):
+        yield rows.slice(at, step)
 
 
 def concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

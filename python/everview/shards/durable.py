@@ -23,7 +23,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from everview.errors import CheckpointError
-from everview.shards.blob import Section, damaged, pack, unpack
+from everview.shards.blob import Section, damaged, pack, slices, unpack
 
 FORMAT = 1
 _ENTRY = struct.Struct("<Q16s")
@@ -168,7 +168,7 @@ class DurableEngine:
         delta = applied.delta if head is not None else stage.begin(applied.delta)
         previous = head or _Head(0, "", 0, 0, 0)
         version, nonce = previous.version + 1, os.urandom(16)
-        logged = blobs if applied.accepted is None else [pack([s]) for s in applied.accepted] or [pack([])]
+        logged = blobs if applied.accepted is None else _as_blobs(applied.accepted)
         entries = [_ENTRY.pack(version, nonce) + blob for blob in logged]
         written = sum(map(len, entries))
         grown = previous.log_bytes + sum(max(len(e), _SMALLEST_ENTRY) for e in entries)
@@ -226,6 +226,12 @@ class DurableEngine:
             raise damaged("its snapshot is not complete")
         _replay(stage, entries, head)
         return stage, "rebuilt"
+
+
+def _as_blobs(sections: Sequence[Section]) -> list[bytes]:
+    """Rows in blobs for the log; an empty one if there are none, for the log has an entry of every version."""
+    found = [pack([(number, [rows])]) for number, batches in sections for batch in batches for rows in slices(batch)]
+    return found or [pack([])]
 
 
 def _replay(stage: Stage, entries: list[tuple[int, str, bytes]], head: _Head) -> None:

@@ -25,10 +25,10 @@ from everview.interop.batch import MULTIPLICITY
 from everview.schema.datatype import BIGINT, BOOLEAN
 from everview.schema.table import Column, Table
 from everview.shards.bad_rows import BadRow, Letters
-from everview.shards.blob import Section, by_number, concat
+from everview.shards.blob import Section, by_number, concat, slices
 from everview.shards.changes import net
 from everview.shards.durable import Applied
-from everview.shards.view_engine import slices, with_multiplicity
+from everview.shards.view_engine import with_multiplicity
 
 SEQUENCE = "_sequence"
 LIVE = "_live"
@@ -93,7 +93,8 @@ class Normaliser:
         before = time.time_ns() // 1_000_000 - self._tombstone_ms
         for number, table in enumerate(self._tables):
             table.forget(before)
-            yield from slices(number, self._kernel.table_rows(table.handle))
+            for rows in slices(self._kernel.table_rows(table.handle)):
+                yield number, [rows]
 
     def restore(self, sections: Sequence[Section]) -> None:
         for number, batches in sections:

@@ -19,7 +19,7 @@ from everview.plan.distribute import Layout
 from everview.query.logical_view import OutputColumn
 from everview.schema.table import Table
 from everview.shards.bad_rows import BadRows, DeadLetterFile
-from everview.shards.blob import Section, concat
+from everview.shards.blob import Section, concat, slices
 from everview.shards.changes import net, with_change_types
 from everview.shards.durable import Identity, Stage
 from everview.shards.normaliser import KeyedInput, Normaliser
@@ -119,7 +119,7 @@ class Pipeline:
         """What a stage's change becomes for the next one."""
         parcels = Parcels(self.shards if stage == "normalise" else 0)
         for section, batches in delta:
-            for rows in batches:
+            for rows in (part for batch in batches for part in slices(batch)):
                 if stage == "normalise":
                     source = next(s for s in self.sources if s.keyed == section)
                     self._to_shards(source, rows, parcels)

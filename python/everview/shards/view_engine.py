@@ -11,7 +11,7 @@ from everview.engine import Database, KernelError, translate
 from everview.interop.batch import MULTIPLICITY
 from everview.schema.datatype import parse_type
 from everview.schema.table import Column, Table
-from everview.shards.blob import LARGEST, Section
+from everview.shards.blob import Section, slices
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +93,8 @@ class ViewEngine:
     def snapshot(self) -> Iterator[Section]:
         """All rows of all tables, in sections that fit a blob."""
         for number, table in enumerate(self._tables):
-            yield from slices(number, self._kernel.table_rows(table))
+            for rows in slices(self._kernel.table_rows(table)):
+                yield number, [rows]
 
     def restore(self, sections: Sequence[Section]) -> None:
         """Load rows of a snapshot."""
@@ -111,15 +112,6 @@ class ViewEngine:
         bytes_ += self._kernel.texts_size()[1]
         bytes_ += sum(size[-1] for size in (*metrics["nodes"], *metrics["operators"]))
         return rows, bytes_
-
-
-def slices(number: int, rows: pa.RecordBatch) -> Iterator[Section]:
-    """Rows in sections that fit a blob."""
-    if not rows.num_rows:
-        return
-    step = max(1, rows.num_rows * LARGEST // max(1, 2 * rows.nbytes))
-    for at in range(0, rows.num_rows, step):
-        yield number, [rows.slice(at, step)]
 
 
 def with_multiplicity(rows: pa.RecordBatch, multiplicities: pa.Array) -> pa.RecordBatch:

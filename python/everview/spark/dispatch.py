@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _PACKED = pa.schema([pa.field("destination", pa.int32(), False), pa.field("blob", pa.binary(), False)])
 _LEAVING_ROWS = 1 << 16
+VERSION = "_commit_version"
+TIMESTAMP = "_commit_timestamp"
 _CONTROL = {MULTIPLICITY: pa.int64(), SEQUENCE: pa.int64(), LIVE: pa.bool_(), BAD: pa.string()}
 
 
@@ -131,14 +134,18 @@ def _packed(destination: int, blob: bytes) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class Exit:
-    """The rows that leave. Where changes of one key must stand together, all that a partition gets is taken at once."""
+    """The rows that leave, from blobs and the time of the commit. Where changes of one key must stand together, all that a partition gets is taken at once."""
 
     pipeline: Pipeline
     change_types: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        version = current_batch()
-        blobs = (b for batch in batches for b in batch.column(batch.schema.names.index("blob")).to_pylist() if b)
+        arriving = (found for batch in batches for found in zip(*batch.columns, strict=True))
+        first = next(arriving, None)
+        if first is None:
+            return
+        version, timestamp = pa.scalar(current_batch(), pa.int64()), first[1]  # one time for all rows of a batch
+        blobs = (b for b in (blob.as_py() for blob, _ in chain([first], arriving)) if b)
         together = self.pipeline.key is not None or not self.pipeline.disjoint
         groups = [[s for blob in blobs for s in unpack(blob)]] if together else (unpack(blob) for blob in blobs)
         for sections in groups:
@@ -147,4 +154,6 @@ class Exit:
                 continue
             for at in range(0, rows.num_rows, _LEAVING_ROWS):
                 part = rows.slice(at, _LEAVING_ROWS)
-                yield part.append_column("_commit_version", pa.repeat(pa.scalar(version, pa.int64()), part.num_rows))
+                stamps = [pa.repeat(stamp, part.num_rows) for stamp in (version, timestamp)]
+                names = [*part.schema.names, VERSION, TIMESTAMP]
+                yield pa.RecordBatch.from_arrays([*part.columns, *stamps], names=names)

@@ -18,9 +18,10 @@ from everview.errors import PipelineError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.query.logical_view import OutputColumn
 from everview.schema.table import Table
+from everview.spark.dispatch import TIMESTAMP, VERSION
 from everview.spark.job_keys import Section, job_error, near
 from everview.spark.job_schema import KnownTable, SchemaTextError, check_sql, read_schema
-from everview.spark.maintain import TIMESTAMP, VERSION, OnBadRows
+from everview.spark.maintain import OnBadRows
 from everview.spark.table_input import Kind, TimeUnit
 
 SinkKind = Literal["parquet", "delta", "postgres", "console"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from pyspark.sql import functions as f
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from everview.analysis.normalise import merge_equal_atoms
 from everview.errors import PipelineError, SchemaError, UnsupportedQueryError
@@ -21,7 +21,7 @@ from everview.query.expression import columns_of
 from everview.query.logical_view import Core, LogicalView
 from everview.schema.datatype import Kind
 from everview.shards.pipeline import Pipeline, StageName, build_pipeline
-from everview.spark.dispatch import Dispatch, Exit
+from everview.spark.dispatch import TIMESTAMP, VERSION, Dispatch, Exit
 from everview.spark.inputs import declare, prepare
 from everview.spark.metrics import observed
 from everview.spark.placement import engine_keys
@@ -35,8 +35,6 @@ from everview.sql.lower import lower_query
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-VERSION = "_commit_version"
-TIMESTAMP = "_commit_timestamp"
 OnBadRows = Literal["fail", "quarantine"]
 Output = Literal["changes", "multiplicity"]
 
@@ -255,15 +253,16 @@ def assemble(plan: PipelinePlan, *, change_types: bool) -> DataFrame:
     changed = _stage(pipeline, "shard", to_shards, keys)
     if pipeline.merge is not None:
         changed = _stage(pipeline, "merge", [changed.select("destination", "blob")], keys)
-    else:
+    elif pipeline.shards > 1:  # a barrier; one shard accepts the batch before it emits
         changed = changed.repartition(pipeline.shards, "destination")
     fields = [StructField(c.name, to_spark(c.type), c.nullable) for c in plan.layout.columns]
     kind = (
         StructField(CHANGE_TYPE, StringType(), False) if change_types else StructField(MULTIPLICITY, LongType(), False)
     )
-    leaving = StructType([*fields, kind, StructField(VERSION, LongType(), False)])
-    rows = changed.select("destination", "blob").mapInArrow(Exit(pipeline, change_types), leaving)
-    return rows.withColumn(TIMESTAMP, f.current_timestamp())
+    commit = [StructField(VERSION, LongType(), False), StructField(TIMESTAMP, TimestampType(), False)]
+    # the time comes in with the blobs: adding it to the rows that leave would copy each of them once more
+    blobs = changed.select("blob", f.current_timestamp())
+    return blobs.mapInArrow(Exit(pipeline, change_types), StructType([*fields, kind, *commit]))
 
 
 def _stage(pipeline: Pipeline, stage: StageName, arriving: Sequence[DataFrame], keys: Sequence[int]) -> DataFrame:

@@ -24,11 +24,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from everview.errors import EverviewError, PipelineError
 from everview.interop.batch import CHANGE_TYPE
+from everview.spark.dispatch import TIMESTAMP, VERSION
 from everview.spark.failure import spark_message, why
 from everview.spark.job import AVAILABLE_NOW, Job, Sink, View
 from everview.spark.job_record import check_record
 from everview.spark.job_tables import open_table
-from everview.spark.maintain import TIMESTAMP, VERSION, PlanOptions, maintain, plan_pipeline
+from everview.spark.maintain import PlanOptions, maintain, plan_pipeline
 from everview.spark.metrics import read_metrics
 from everview.spark.quiet import errors_into
 from everview.spark.settings import configure
