@@ -579,8 +579,8 @@ impl Tree {
         let mut found = None;
         if let Some(node) = (0..self.top).find(|&n| self.nodes[n].connex && same(&self.nodes[n].columns)) {
             let target = &self.nodes[node];
-            let row =
-                words(&target.columns, target.masked).and_then(|words| self.find_row(node, &words)).unwrap_or(NONE);
+            let words = words(&target.columns, target.masked);
+            let row = words.and_then(|words| self.find_row(node, &words)).unwrap_or(NONE);
             found = Some((node, None, row));
         } else if let Some(edge) = self.edges.iter().skip(1).find(|e| self.nodes[e.parent].connex && same(&e.key)) {
             let entry = words(&edge.key, edge.masked).and_then(|words| edge.hub.find(&words));

@@ -11,6 +11,10 @@
 //!   `UP`     the entry of the hub above
 //!   `PREV`   the row before among the alive rows of the same side of that entry (`nexts` has the one after)
 //!   then per hub below: its entry, and the neighbours among that entry's parent rows
+//!   then, where rows are found by source, the source
+//!
+//! A row is found by its words through `index`, or, where every row stands for one row of a base table, by the id of that row (its source):
+//! `by_source` has the row of each. That is one read instead of a search, and ids that come in order are rows that lie in order.
 //!
 //! Invariants: R1 a row is in the side list of its entry above iff it is `ALIVE`; R2 it is in the parent list of every
 //! entry below, the `LIVE` ones before the others; R3 `LIVE` implies `ALIVE`.
@@ -56,12 +60,20 @@ pub struct Rows {
     len: usize,
     index: HashTable<u32>,
     indexed: bool,
+    by_source: Vec<u32>,
+    has_sources: bool,
 }
 
 impl Rows {
     /// An empty slab. Without `indexed` rows cannot be found by value (projection nodes: their guard hub finds them).
     pub fn new(width: usize, factor_count: usize, downs: usize, indexed: bool) -> Self {
         Self { width, factor_count, stride: DOWN + 3 * downs, free: NONE, indexed, ..Self::default() }
+    }
+
+    /// An empty slab of rows that are found by source. An index of their words is made when it is first asked for.
+    pub fn with_sources(width: usize, factor_count: usize, downs: usize) -> Self {
+        let rows = Self::new(width, factor_count, downs, false);
+        Self { stride: rows.stride + 1, has_sources: true, ..rows }
     }
 
     /// The link to the entry above, for `entry`.
@@ -97,7 +109,7 @@ impl Rows {
         self.values.capacity() * 8
             + self.weights.capacity() * 8
             + self.factors.capacity() * 16
-            + (self.states.capacity() + self.nexts.capacity() + self.links.capacity()) * 4
+            + (self.states.capacity() + self.nexts.capacity() + self.links.capacity() + self.by_source.capacity()) * 4
             + self.index.allocation_size()
     }
 
@@ -344,6 +356,42 @@ impl Rows {
         }
     }
 
+    /// The row of a source, which has these words; a new one with multiplicity 0 and no links if there is none.
+    #[inline]
+    pub fn find_or_insert_source(&mut self, source: u32, words: &[u64]) -> u32 {
+        debug_assert!(self.has_sources);
+        let at = source as usize;
+        if at >= self.by_source.len() {
+            self.by_source.resize(at + 1, NONE);
+        }
+        if self.by_source[at] == NONE {
+            let row = self.take(words);
+            self.by_source[at] = row;
+            self.set_link(row, self.stride - 1, source);
+            if self.indexed {
+                self.put_in_index(row);
+            }
+        }
+        debug_assert!(same_words(self.values(self.by_source[at]), words));
+        self.by_source[at]
+    }
+
+    /// Makes the index of words, if there is none: one pass over the rows, and from then on kept.
+    pub fn ensure_index(&mut self) {
+        if !self.indexed {
+            self.indexed = true;
+            for row in self.ids().collect::<Vec<_>>() {
+                self.put_in_index(row);
+            }
+        }
+    }
+
+    fn put_in_index(&mut self, row: u32) {
+        let (values, width) = (&self.values, self.width);
+        let hash = |&row: &u32| hash_words(&values[row as usize * width..(row as usize + 1) * width]);
+        self.index.insert_unique(hash(&row), row, hash);
+    }
+
     /// A new row that is not in the index.
     pub fn insert_unindexed(&mut self, words: &[u64]) -> u32 {
         debug_assert!(!self.indexed);
@@ -387,6 +435,7 @@ impl Rows {
         self.nexts.clear();
         self.links.clear();
         self.index.clear();
+        self.by_source.clear();
         self.free = NONE;
         self.len = 0;
     }
@@ -399,6 +448,10 @@ impl Rows {
             if let Ok(found) = self.index.find_entry(hash, |&other| other == row) {
                 found.remove();
             }
+        }
+        if self.has_sources {
+            let source = self.link(row, self.stride - 1);
+            self.by_source[source as usize] = NONE;
         }
         self.nexts[row as usize] = self.free;
         self.states[row as usize] = 0;

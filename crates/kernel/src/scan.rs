@@ -60,6 +60,7 @@ pub struct AtomScan {
     verbatim: bool,
     /// Words of computed texts, which the atom's rows keep alive.
     computed_texts: Vec<usize>,
+    keeps_rows: bool,
 }
 
 impl AtomScan {
@@ -106,6 +107,11 @@ impl AtomScan {
                 matches!(c.binding, Binding::Copied { from, null, .. }
                     if from == c.place.offset && base.columns()[i].offset == from && null == c.place.null)
             });
+        let copies = |source: usize| {
+            let from = base.columns()[source].offset;
+            columns.iter().any(|c| matches!(c.binding, Binding::Copied { from: copied, .. } if copied == from))
+        };
+        let keeps_rows = atom.filter.is_none() && (0..base.columns().len()).all(copies);
         let computed_texts = columns
             .iter()
             .filter(|c| matches!(c.binding, Binding::Computed(_)) && codec::is_text(c.data_type))
@@ -121,7 +127,14 @@ impl AtomScan {
             width: layout.width,
             verbatim,
             computed_texts,
+            keeps_rows,
         }
+    }
+
+    /// Whether every row of the table is a row of its own of the atom: all columns are kept, and no row is filtered out. (With a filter
+    /// this would be so, too, but the atom may then be much smaller than the table.)
+    pub fn keeps_rows(&self) -> bool {
+        self.keeps_rows
     }
 
     /// Words of the atom's rows that hold texts of its own.
@@ -159,6 +172,7 @@ impl AtomScan {
             words: Vec::with_capacity(rows.len() * self.width),
             weights: weights.clone(),
             factors: Vec::new(),
+            sources: if self.keeps_rows { rows.clone() } else { Vec::new() },
         };
         let mut dropped = Vec::new();
         if self.verbatim {
@@ -293,11 +307,15 @@ fn drop_rows(changes: &mut AtomChanges, dropped: &mut Vec<usize>, width: usize, 
         changes.words.copy_within(i * width..(i + 1) * width, kept * width);
         changes.factors.copy_within(i * factors..(i + 1) * factors, kept * factors);
         changes.weights[kept] = changes.weights[i];
+        if let Some(&source) = changes.sources.get(i) {
+            changes.sources[kept] = source;
+        }
         kept += 1;
     }
     changes.words.truncate(kept * width);
     changes.factors.truncate(kept * factors);
     changes.weights.truncate(kept);
+    changes.sources.truncate(kept);
 }
 
 /// An error that the plan's checks exclude.

@@ -79,8 +79,9 @@ impl Tree {
     }
 
     /// The row of a node with these words.
-    pub(crate) fn find_row(&self, node: usize, words: &[u64]) -> Option<u32> {
+    pub(crate) fn find_row(&mut self, node: usize, words: &[u64]) -> Option<u32> {
         if self.nodes[node].is_relation {
+            self.nodes[node].rows.ensure_index();
             return self.nodes[node].rows.find(words);
         }
         let guard = &self.edges[self.nodes[node].downs[0]].hub;

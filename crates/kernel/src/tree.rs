@@ -28,6 +28,8 @@ pub struct AtomChanges {
     pub weights: Vec<i64>,
     /// The change of each factor of each row, one row after another.
     pub factors: Vec<i128>,
+    /// The row of the base table that each stands for, where the atom's rows are found by source.
+    pub sources: Vec<u32>,
 }
 
 impl AtomChanges {
@@ -38,6 +40,7 @@ impl AtomChanges {
             words: self.words.clone(),
             weights: self.weights.iter().map(|w| -w).collect(),
             factors: self.factors.iter().map(|f| f.wrapping_neg()).collect(),
+            sources: self.sources.clone(),
         }
     }
 }
@@ -194,6 +197,14 @@ impl Tree {
         tree
     }
 
+    /// Lets the rows of an atom be found by the rows of the base table that they stand for. Each must stand for one of its own, and all
+    /// changes of the atom must name them. To be called before the first row comes.
+    pub fn find_by_source(&mut self, atom: usize) {
+        let node = &mut self.nodes[self.atom_nodes[atom]];
+        let stored = node.factors.iter().flatten().count();
+        node.rows = Rows::with_sources(node.rows.width(), stored, node.downs.len());
+    }
+
     /// The work done since the tree was built.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -282,7 +293,11 @@ impl Tree {
         let (pending, pending_factors) = (&mut self.pending[atom], &mut self.pending_factors[atom]);
         self.counters.probes += changes.weights.len() as u64;
         for (i, &weight) in changes.weights.iter().enumerate() {
-            let (row, _) = node.rows.find_or_insert(&changes.words[i * width..(i + 1) * width]);
+            let words = &changes.words[i * width..(i + 1) * width];
+            let row = match changes.sources.get(i) {
+                Some(&source) => node.rows.find_or_insert_source(source, words),
+                None => node.rows.find_or_insert(words).0,
+            };
             let stamp = node.rows.stamp(row);
             let factors = &changes.factors[i * stored..(i + 1) * stored];
             if stamp == NONE {

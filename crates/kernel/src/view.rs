@@ -104,11 +104,15 @@ impl View {
         }
         let mut stages = plan.stages.into_iter();
         let Some(Stage::Core(core)) = stages.next() else { return Err(invalid("the first stage must be a core")) };
-        let tree = Tree::new(&core.shape());
+        let mut tree = Tree::new(&core.shape());
         let mut scans = Vec::new();
         for atom in &core.atoms {
             let table = find(&atom.table).ok_or_else(|| invalid("an atom reads an unknown table"))?;
-            scans.push(AtomScan::new(&core, atom, table, tables[table].as_ref().expect("found tables exist")));
+            let scan = AtomScan::new(&core, atom, table, tables[table].as_ref().expect("found tables exist"));
+            if scan.keeps_rows() {
+                tree.find_by_source(scans.len());
+            }
+            scans.push(scan);
         }
         let head_types: Vec<DataType> = core.head.iter().map(|&v| core.variables[v].data_type).collect();
         let head_schema = schema_of(&head_types);

@@ -68,10 +68,38 @@ fn add(totals: &mut Totals, rows: &[(Vec<u64>, Vec<i128>)]) {
     }
 }
 
+/// The ids of an atom's rows in their base table: a row keeps its id while it is held, and ids are used again.
+#[derive(Default)]
+struct Sources {
+    ids: BTreeMap<Vec<u64>, u32>,
+    free: Vec<u32>,
+}
+
+impl Sources {
+    fn name(&mut self, changes: &mut AtomChanges, width: usize) {
+        for i in 0..changes.weights.len() {
+            let fresh = self.ids.len() as u32 + self.free.len() as u32;
+            let row = changes.words[i * width..(i + 1) * width].to_vec();
+            let id = *self.ids.entry(row).or_insert_with(|| self.free.pop().unwrap_or(fresh));
+            changes.sources.push(id);
+        }
+    }
+
+    fn forget(&mut self, bag: &Bag) {
+        let gone: Vec<Vec<u64>> = self.ids.keys().filter(|row| !bag.contains_key(*row)).cloned().collect();
+        self.free.extend(gone.iter().filter_map(|row| self.ids.remove(row)));
+    }
+}
+
 fn run(query: &Query, seed: u64, sets: bool) {
     let mut random = Random(seed);
     let mut tree = Tree::new(&query.shape());
     let mut data = vec![Bag::new(); query.atoms.len()];
+    let mut sources: Vec<Option<Sources>> =
+        query.atoms.iter().map(|_| (random.below(2) == 0).then(Sources::default)).collect();
+    for atom in (0..sources.len()).filter(|&atom| sources[atom].is_some()) {
+        tree.find_by_source(atom);
+    }
     let mut summed = Totals::new();
     let domain = 2 + random.below(4);
     for step in 0..25 {
@@ -79,7 +107,13 @@ fn run(query: &Query, seed: u64, sets: bool) {
             "{} set={} factors={:?} head={} seed={seed} step={step}",
             query.name, query.set, query.factors, query.head
         );
-        let changes = random_batch(query, &mut data, &mut random, &[0, 1, 1, 3, 8], domain, sets);
+        let mut changes = random_batch(query, &mut data, &mut random, &[0, 1, 1, 3, 8], domain, sets);
+        for (atom, ids) in sources.iter_mut().enumerate() {
+            if let Some(ids) = ids {
+                ids.name(&mut changes[atom], query.atoms[atom].len());
+                ids.forget(&data[atom]);
+            }
+        }
         let quiet = random.below(10) == 0;
         let before = brute_before(&summed);
         let mut sink = Sink::new(&tree);
@@ -107,11 +141,15 @@ fn run(query: &Query, seed: u64, sets: bool) {
     }
     let everything: Vec<AtomChanges> = data
         .iter()
-        .map(|bag| {
+        .enumerate()
+        .map(|(atom, bag)| {
             let mut changes = AtomChanges::default();
             for (row, (weight, factors)) in bag {
                 let negated: Vec<i128> = factors.iter().map(|f| -f).collect();
                 push(&mut changes, row, -weight, &negated);
+            }
+            if let Some(ids) = &mut sources[atom] {
+                ids.name(&mut changes, query.atoms[atom].len());
             }
             changes
         })
