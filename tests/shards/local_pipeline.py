@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 from collections import Counter
 
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from everview.plan.distribute import lay_out
 from everview.schema.arrow import arrow_type
 from everview.shards.blob import unpack
+from everview.shards.carried import together
 from everview.shards.durable import DurableEngine, Holder
 from everview.shards.pipeline import build_pipeline
 from everview.sql.lower import lower_query
@@ -19,20 +21,27 @@ from everview.testing.memory_store import MemoryStore
 
 
 class LocalPipeline:
+    """With ``dead_letters``, rows carry their input rows as they do on Spark."""
+
     def __init__(self, sql, tables, shards, inputs=None, workers=1, seed=0, **options):
         self.tables = {t.name.lower(): t for t in tables}
         checked = frozenset(inputs or ())
-        layout_options = {k: options.pop(k) for k in ("sizes", "heaviest", "whole_rows") if k in options}
+        layout_options = {k: options.pop(k) for k in ("sizes", "heaviest") if k in options}
         self.layout = lay_out(
             lower_query("v", sql, self.tables), self.tables, shards, checked=checked, **layout_options
         )
-        self.pipeline = build_pipeline(self.layout, inputs or {}, **options)
+        self.inputs = inputs or {}
+        self.pipeline = build_pipeline(self.layout, self.inputs, **options)
         self.stores = {}
         self.holders = [Holder() for _ in range(workers)]
         self.random = random.Random(seed)
         self.batch = 0
         self.sources = []
         self.wrap = lambda store: store  # what engines see of a store
+
+    def restart(self, **options):
+        """Go on from the same stores and workers with other options."""
+        self.pipeline = build_pipeline(self.layout, self.inputs, **options)
 
     def source_index(self, name):
         return next(i for i, s in enumerate(self.pipeline.sources) if s.table.name.lower() == name)
@@ -52,7 +61,8 @@ class LocalPipeline:
     def _step(self, changes, change_types, parts):
         self.sources = []
         keyed, arriving = [], []
-        for name, rows in changes.items():
+        for name, given in changes.items():
+            rows = given if self.pipeline.dead_letters is None else carrying(given)
             index = self.source_index(name)
             part_of = [self.random.randrange(parts) for _ in range(rows.num_rows)]
             for part in range(parts):
@@ -88,7 +98,7 @@ class LocalPipeline:
 
     def engine(self, stage, number, holder):
         make = lambda: self.pipeline.make(stage, number, lambda: self.batch)
-        return DurableEngine(self.pipeline.identity, make, holder, (stage, number))
+        return DurableEngine(self.pipeline.identity, make, holder, (stage, number), self.pipeline.made_with)
 
     def lose_workers(self):
         self.holders = [Holder() for _ in self.holders]
@@ -112,6 +122,13 @@ def _by_destination(routed):
     for at, blob in routed:
         found.setdefault(at, []).append(blob)
     return found
+
+
+def carrying(rows):
+    """Rows with themselves as JSON: all columns but those that say what kind of change they are, and ``_rest``."""
+    names = [n for n in rows.schema.names if n not in ("_multiplicity", "_sequence", "_live", "_rest")]
+    texts = [json.dumps(row, default=str) for row in rows.select(names).to_pylist()]
+    return together(rows, pa.array(texts, pa.string()))
 
 
 def batch_for(table, rows, extra=("_multiplicity",)):

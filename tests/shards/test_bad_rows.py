@@ -7,13 +7,15 @@ import pytest
 from fuzzing import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from local_pipeline import LocalPipeline, add_up, batch_for
-from watching import keyed_as
+from local_pipeline import LocalPipeline, add_up, batch_for, carrying
+from watching import MODES, keyed_as
 
 from everview.errors import ChangeError
 from everview.schema.datatype import BIGINT, DATE, STRING
 from everview.schema.table import Column, Table
 from everview.shards.bad_rows import BadRow, DeadLetterFile
+from everview.shards.blob import by_number, unpack
+from everview.shards.carried import ROW
 
 T = Table("t", (Column("g", BIGINT), Column("x", BIGINT), Column("s", STRING)))
 U = Table("u", (Column("g", BIGINT), Column("d", DATE)))
@@ -41,7 +43,7 @@ def letters(directory):
 
 def quarantining(name, shards, directory, **options):
     sql, tables = QUERIES[name]
-    return LocalPipeline(sql, tables, shards, whole_rows=True, dead_letters=str(directory), **options)
+    return LocalPipeline(sql, tables, shards, dead_letters=str(directory), **options)
 
 
 @pytest.mark.parametrize("shards", SHARDS)
@@ -149,7 +151,7 @@ def test_letters_of_batches_and_places_are_apart_and_leave_nothing_half_written(
 @pytest.mark.parametrize("shards", SHARDS)
 def test_bad_rows_of_a_keyed_table_are_set_aside_by_its_key(shards, tmp_path):
     sql = "SELECT a.id, b.id AS other FROM k a, k b WHERE a.g = b.id"
-    run = LocalPipeline(sql, [K], shards, {"k": keyed_as("images", K)}, whole_rows=True, dead_letters=str(tmp_path))
+    run = LocalPipeline(sql, [K], shards, {"k": keyed_as("images", K)}, dead_letters=str(tmp_path))
     total = add_up(Counter(), run.step({"k": batch_for(K, [(i, i + 1, 1) for i in range(5)])}))
     assert total == {(i, i + 1): 1 for i in range(4)}
     bad = [(0, 3, 1), (9, 9, -1), (None, 1, 1)]
@@ -161,18 +163,16 @@ def test_bad_rows_of_a_keyed_table_are_set_aside_by_its_key(shards, tmp_path):
 
 
 @pytest.mark.parametrize("shards", SHARDS)
-@pytest.mark.parametrize("whole_rows", [True, False])
 @pytest.mark.parametrize("name", ["copies spread in two ways", "join", "sum"])
-def test_without_a_place_for_them_the_first_one_is_refused_by_table_and_row(name, whole_rows, shards):
+def test_without_a_place_for_them_the_first_one_is_refused_by_table_and_row(name, shards):
     sql, tables = QUERIES[name]
-    run = LocalPipeline(sql, tables, shards, whole_rows=whole_rows)
+    run = LocalPipeline(sql, tables, shards)
     with pytest.raises(ChangeError) as caught:
         run.step({"t": batch_for(T, [(5, 6, "b", -1), (1, 1, "a", 1)])})
     assert caught.value.code == "ROW_NOT_FOUND"
     assert caught.value.parameters["table"] == "t"
     assert "table `t`: cannot delete (" in str(caught.value)
     assert "x=6" in str(caught.value) or "g=5" in str(caught.value)
-    assert not whole_rows or "(g=5, x=6, s=b)" in str(caught.value)
     assert "t_" not in str(caught.value)
     assert run.stores == {}
 
@@ -190,3 +190,100 @@ def test_the_advice_for_a_bad_row_is_one_that_a_pipeline_can_take():
         run.step({"t": batch_for(T, [(5, 6, "b", -1)])})
     assert "on_missing" not in caught.value.hint
     assert "on_bad_rows='quarantine'" in caught.value.hint
+
+
+# ---- fail and quarantine on the same state ---------------------------------------------------------------------------
+
+EXTRA = {"ordered": ("_sequence", "_live"), "unordered": ("_sequence", "_live")}
+KEYED = Table("k", (Column("id", BIGINT, False), Column("g", BIGINT), Column("unread", STRING)), ("id",))
+
+
+def keyed_batch(mode, rows):
+    """Rows (id, g, unread, whether they stay) as the input has them; what comes later has the higher sequence."""
+    if mode in EXTRA:
+        given = [(*row, n if mode == "ordered" else 0, live) for n, (*row, live) in enumerate(rows)]
+        return batch_for(KEYED, given, EXTRA[mode])
+    table = keyed_as(mode, KEYED).table
+    return batch_for(table, [(*row, *[len(row[2])] * (table is not KEYED), 1 if live else -1) for *row, live in rows])
+
+
+def of_every_kind(mode, shards, **options):
+    """A table without a key, and one with a key in one of its forms; of both a column is not read."""
+    sql = "SELECT t.x, k.g FROM t JOIN k ON t.g = k.id"
+    return LocalPipeline(sql, [T, KEYED], shards, {"k": keyed_as(mode, KEYED)}, **options)
+
+
+GOOD = [
+    ([(1, 1, "a", 1), (2, 2, "b", 2)], [(1, 10, "x", True), (2, 20, "y", True)]),
+    ([(1, 1, "a", -1), (1, 5, "c", 1)], [(3, 30, "z", True)]),
+    ([(2, 2, "b", -1)], [(2, 20, "y", False)]),
+]
+
+
+def logged(run):
+    """What the log of every engine holds: per batch the rows of each section, as a bag."""
+    found = {}
+    for place, store in run.stores.items():
+        for entry in store.read_log():
+            for section, rows in by_number(unpack(entry[24:])).items():
+                version = int.from_bytes(entry[:8], "little")
+                bag = found.setdefault((place, version, section, tuple(rows.schema.names)), Counter())
+                bag.update(tuple(row.values()) for row in rows.to_pylist())
+    return found
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("mode", MODES)
+def test_state_is_the_same_whether_bad_rows_can_be_set_aside(mode, shards, tmp_path):
+    plain, quarantine = of_every_kind(mode, shards), of_every_kind(mode, shards, dead_letters=str(tmp_path))
+    assert plain.pipeline.identity == quarantine.pipeline.identity
+    for bare, keyed in GOOD:
+        changes = {"t": batch_for(T, bare), "k": keyed_batch(mode, keyed)}
+        assert add_up(Counter(), quarantine.step(changes)) == add_up(Counter(), plain.step(changes))
+        assert logged(quarantine) == logged(plain)
+    assert letters(tmp_path) == []
+
+
+@pytest.mark.parametrize("lost", [True, False])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_query_goes_on_after_a_failure_with_rows_set_aside_and_back(mode, lost, tmp_path):
+    """Engines that are held refuse as they were made to: with other options they are made anew."""
+    run, reference = of_every_kind(mode, 2), of_every_kind(mode, 2)
+    bad = {1: ((7, 7, "absent", -1), (None, 5, "no key", True)), 2: ((2, 2, "other", -1), (None, 6, "none", False))}
+    total, expected = Counter(), Counter()
+    for number, (bare, keyed) in enumerate(GOOD):
+        good = {"t": batch_for(T, bare), "k": keyed_batch(mode, keyed)}
+        add_up(expected, reference.step(good))
+        if number not in bad:
+            add_up(total, run.step(good))
+            continue
+        worse = {"t": batch_for(T, [*bare, bad[number][0]]), "k": keyed_batch(mode, [*keyed, bad[number][1]])}
+        with pytest.raises(ChangeError):
+            run.step(worse)
+        if lost:
+            run.lose_workers()
+        run.restart(dead_letters=str(tmp_path / str(number)))
+        add_up(total, run.step(worse))
+        assert set(run.sources) == {"rebuilt"}
+        found = {r["row"].get("unread", r["row"].get("s")) for r in letters(tmp_path / str(number))}
+        assert found == {row[2] for row in bad[number]}
+        run.restart()
+    assert total == expected
+    assert run.rows_held() == reference.rows_held()
+
+
+def test_rows_carry_their_input_only_as_far_as_they_can_be_refused():
+    run = LocalPipeline(*QUERIES["copies spread in two ways"], 2)
+    rows = carrying(batch_for(T, [(n, n, "a", sign) for n in range(9) for sign in (1, -1)]))
+    found = {}
+    for _, blob in run.pipeline.dispatch(0, iter([rows])):
+        for section, part in by_number(unpack(blob)).items():
+            found.setdefault(section, []).extend(part.to_pylist())
+    assert {number: {ROW in row for row in part} for number, part in found.items()} == {0: {True}, 1: {False}}
+    assert all((row[ROW] is None) == (row["_multiplicity"] > 0) for row in found[0])
+    for mode, wanted in {"ordered": [0, 0, 1], "unordered": [0, 1, 1], "images": [1, 1, 1]}.items():
+        run = of_every_kind(mode, 1)
+        given = keyed_batch(mode, [(1, 1, "a", True), (2, 2, "b", False), (None, 3, "c", True)])
+        ((_, blob),) = run.pipeline.dispatch(run.source_index("k"), iter([carrying(given)]))
+        (found,) = by_number(unpack(blob)).values()
+        assert [text is not None for text in found.column(ROW).to_pylist()] == wanted

@@ -1,10 +1,12 @@
 """Queries written by hand over several numbers of shards, compared with a session after every batch."""
 
+from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from random import Random
 
 import pytest
+from local_pipeline import LocalPipeline, add_up, batch_for
 from watching import MODES, SHARDS, Comparison, Watched
 
 from everview.errors import ChangeError
@@ -245,3 +247,22 @@ def test_an_error_in_a_join_key_is_refused_under_its_code():
         run.step([("t", (1, 2**63 - 1, "a"), 1)])
     assert caught.value.code == "ARITHMETIC_OVERFLOW"
     assert caught.value.parameters["table"] == "t"
+
+
+@pytest.mark.parametrize(("group", "engines"), [("t.s", {0, 1, 2}), (None, {0})])
+def test_merging_engines_hear_of_every_batch(group, engines):
+    """So that what they tell of their state is all there is. Without groups there is one result, and one engine for it."""
+    counted = "COUNT(*) AS n FROM t JOIN u ON t.x = u.y"
+    run = LocalPipeline(f"SELECT {group}, {counted} GROUP BY {group}" if group else f"SELECT {counted}", [T, U], 3)
+    told = []
+    one = run.run
+    run.run = lambda stage, number, blobs: told.append((stage, number)) or one(stage, number, blobs)
+    rows = [(g, g, str(g), 1) for g in range(20)]
+    first = {"t": batch_for(T, rows), "u": batch_for(U, [(g, g, None, None, 1) for g in range(20)])}
+    for changes in (first, {"t": batch_for(T, [(1, 1, "1", -1)])}, {"t": batch_for(T, [])}):
+        told.clear()
+        run.step(changes)
+        assert {number for stage, number in told if stage == "merge"} == engines
+    run.lose_workers()
+    change = add_up(Counter(), run.step({"t": batch_for(T, [(1, 1, "1", 1)])}))
+    assert change == ({("1", 1): 1} if group else {(19,): -1, (20,): 1})

@@ -1,19 +1,22 @@
 """Keyed inputs against a plain model: what leaves, what is refused or set aside, what is stale, what is remembered."""
 
+import json
 from collections import Counter
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from fuzzing import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from local_pipeline import batch_for
+from local_pipeline import batch_for, carrying
 
 from everview.errors import ChangeError
 from everview.schema.datatype import BIGINT, DOUBLE, STRING
 from everview.schema.table import Column, Table
 from everview.shards import normaliser as module
 from everview.shards.blob import pack, unpack
+from everview.shards.carried import together
 from everview.shards.normaliser import KeyedInput, Normaliser
 
 TABLE = Table("k", (Column("id", BIGINT, False), Column("z", STRING, False), Column("v", BIGINT)), ("id", "z"))
@@ -386,6 +389,42 @@ def test_without_a_sequence_a_key_may_come_and_go_within_a_batch():
     run = Run(latest=True)
     assert run.step([(1, "a", 7, 0, True), (1, "a", None, 0, False)])[0] == {}
     assert run.stage.size()[0] == 0
+
+
+# ---- input rows that are carried -------------------------------------------------------------------------------------
+
+
+@examples(40)
+@given(st.lists(images, max_size=4), st.lists(events, max_size=4))
+def test_what_rows_carry_changes_nothing_but_what_is_shown(images_given, events_given):
+    """State, changes and log are those of rows that carry nothing; the letters show what was carried."""
+    for latest, ordered, batches in (
+        (False, False, [[(*key, v, n) for key, v, n in changes] for changes in images_given]),
+        (True, True, [[(*key, v, s, live) for key, v, s, live in changes] for changes in events_given]),
+        (True, False, [[(*key, v, 0, live) for key, v, _, live in changes] for changes in events_given]),
+    ):
+        plain, run = (Run(latest, ordered, quarantine=True) for _ in range(2))
+        run.batch = lambda rows, plain=plain: carrying(plain.batch(rows))
+        for rows in batches:
+            (delta, did), (wanted, expected) = run.step(rows), plain.step(rows)
+            assert (delta, did.rows_in, did.notes) == (wanted, expected.rows_in, expected.notes)
+            assert run.bad() == plain.bad()
+            assert did.accepted is not None or not rows
+        assert run.held() == plain.held()
+        assert_replays(run, state_of)
+
+
+def test_input_rows_that_the_view_cannot_tell_apart_are_shown_one_by_one():
+    """As many as are refused, of those that came with the refused row, and the same one once."""
+    run = Run(quarantine=True)
+    rows = [(1, "a", 7, n) for n in (1, 1, 1, 1, -1)]
+    texts = ["first", "same", "same", "last", "a delete"]
+    run.batch = lambda rows: together(batch_for(TABLE, rows), pa.array([json.dumps({"r": t}) for t in texts]))
+    assert run.step(rows)[0] == {(1, "a", 7): 1}
+    assert run.bad() == {("DUPLICATE_KEY", ("same",)): 1, ("DUPLICATE_KEY", ("last",)): 1}
+    texts = ["one", "two", "three"]
+    assert run.step([(1, "a", 7, -1)] * 3)[0] == {(1, "a", 7): -1}
+    assert run.bad() == {("ROW_NOT_FOUND", ("two",)): 1, ("ROW_NOT_FOUND", ("three",)): 1}
 
 
 # ---- several inputs --------------------------------------------------------------------------------------------------

@@ -106,14 +106,13 @@ def lay_out(
     shards: int,
     *,
     checked: frozenset[str] = frozenset(),
-    whole_rows: bool = False,
     sizes: Mapping[str, float] | None = None,
     heaviest: Mapping[tuple[str, str], float] | None = None,
 ) -> Layout:
     """Lay a view out over at most ``shards`` shards.
 
     ``tables`` by lower-case name. ``checked``: those whose changes are known to be valid, so that what the view does not read
-    of them need not travel. ``whole_rows``: all columns travel, for those who want to see a bad row. ``sizes`` and ``heaviest`` as in ``choose_shares``.
+    of them need not travel. ``sizes`` and ``heaviest`` as in ``choose_shares``.
     """
     core = view.stages[0]
     assert isinstance(core, Core)
@@ -132,8 +131,7 @@ def lay_out(
         named[atom.name] = copies[identity].name
         members.setdefault(named[atom.name], []).append(atom)
     finished = tuple(
-        _finish(c, members[c.name], tables[c.source], strict=c.source not in checked, whole=whole_rows)
-        for c in copies.values()
+        _finish(c, members[c.name], tables[c.source], strict=c.source not in checked) for c in copies.values()
     )
     moved = replace(query, atoms=tuple(replace(a, table=named[a.name]) for a in query.atoms))
     spread = LogicalView(view.name, view.sql, (Core(moved), *view.stages[1:]))
@@ -175,10 +173,10 @@ def over(expression: Expression, table: Table) -> Mapping[str, Any]:
     return to_json(expression, {name: position[name.lower()] for name in columns_of(expression)})
 
 
-def _finish(copy: Copy, atoms: list[Atom], source: Table, *, strict: bool, whole: bool) -> Copy:
+def _finish(copy: Copy, atoms: list[Atom], source: Table, *, strict: bool) -> Copy:
     """What of the source a copy keeps."""
     read = {name.lower() for atom in atoms for e in expressions_of(atom) for name in columns_of(e)}
-    kept = tuple(i for i, c in enumerate(source.columns) if c.name.lower() in read or (whole and strict))
+    kept = tuple(i for i, c in enumerate(source.columns) if c.name.lower() in read)
     rest = tuple(i for i in range(len(source.columns)) if i not in kept) if strict else ()
     columns = tuple(source.columns[i] for i in kept)
     if rest or not columns:  # a table has a column, even if only its rows count

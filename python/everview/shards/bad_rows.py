@@ -18,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from everview.interop.batch import MULTIPLICITY
+from everview.plan.distribute import REST
 from everview.shards.blob import Section
+from everview.shards.carried import apart, shown_netted
 from everview.shards.changes import net
 from everview.shards.view_engine import ViewEngine
 
@@ -82,9 +84,11 @@ class BadRows:
         kept: dict[int, pa.RecordBatch] = {}
         found: list[BadRow] = []
         changed = False
-        for number, batch in rows.items():
+        for number, given in rows.items():
+            batch, carried = apart(given)
+            changed |= carried is not None
             netted = net(batch)
-            plain = netted.select(netted.schema.names[:-1])
+            plain = netted.remove_column(netted.num_columns - 1)
             multiplicity = netted.column(netted.num_columns - 1).to_numpy()
             missing = multiplicity + engine.copies_of(number, plain).to_numpy()
             bad = np.flatnonzero(missing < 0)
@@ -93,9 +97,10 @@ class BadRows:
                 continue
             changed = True
             if self._reports[number]:
-                rows_as_values = plain.take(pa.array(bad)).to_pylist()
-                for row, count in zip(rows_as_values, missing[bad].tolist(), strict=True):
-                    reason = f"cannot delete it: {-count} more than the table holds"
+                counts = -missing[bad]
+                names = [name for name in plain.schema.names if name != REST]
+                for at, row in shown_netted(netted.take(pa.array(bad)), counts, given, names):
+                    reason = f"cannot delete it: {counts[at]} more than the table holds"
                     found.append(BadRow(self._shown[number], "ROW_NOT_FOUND", reason, row))
             rest = multiplicity - np.minimum(missing, 0)
             netted = netted.set_column(netted.num_columns - 1, MULTIPLICITY, pa.array(rest))

@@ -1,6 +1,6 @@
 """An engine that survives the loss of its process: a log of what arrived and snapshots in a state store, the engine itself in memory.
 
-What: every batch is appended to the log as it came; when the log outgrows the last snapshot, a new one takes its place. The engine stays in
+What: every batch is appended to the log as it came, or as the stage wants it logged; when the log outgrows the last snapshot, a new one takes its place. The engine stays in
 the memory of the worker, and the state store says whether it may be used: every batch leaves a version and a nonce in both.
 Representation: ``Store`` is what a state store offers for one engine. A log entry is a blob behind its batch's version and nonce. All
 entries of one version are one batch and are applied together.
@@ -64,7 +64,7 @@ class Store(StoredState, Protocol):
 
 @dataclass(slots=True)
 class Applied:
-    """What a batch did. ``accepted``: the sections to log instead of what came, where some rows were set aside."""
+    """What a batch did. ``accepted``: the sections to log instead of what came, where rows were set aside or carried what is not state."""
 
     delta: list[Section]
     rows_in: int
@@ -119,6 +119,7 @@ class _Held:
     version: int
     nonce: str
     stage: Stage
+    made_with: Any
     used: float = field(default_factory=time.monotonic)
 
 
@@ -148,17 +149,22 @@ class Holder:
 
 
 class DurableEngine:
-    """Runs the batches of one engine. ``make`` gives an empty one."""
+    """Runs the batches of one engine. ``make`` gives an empty one; one that is held and was ``made_with`` something else is not used."""
 
-    def __init__(self, identity: Identity, make: Callable[[], Stage], holder: Holder, key: Any) -> None:
+    def __init__(
+        self, identity: Identity, make: Callable[[], Stage], holder: Holder, key: Any, made_with: Any = None
+    ) -> None:
         self._identity = identity
         self._make = make
         self._holder = holder
         self._key = key
+        self._made_with = made_with
 
     def run(self, store: Store, blobs: Sequence[bytes]) -> Outcome:
         """Apply a batch that came as blobs, log it, and return its delta."""
         held = self._holder.take(self._key)
+        if held is not None and held.made_with != self._made_with:
+            held = None
         head = _read_head(store.read_head(), self._identity)
         stage, source = self._engine(store, head, held)
         sections = [section for blob in blobs for section in unpack(blob)]
@@ -179,7 +185,7 @@ class DurableEngine:
         else:
             store.append_log(entries, previous.entries)
         store.write_head(following.text(self._identity))
-        self._holder.put(self._key, _Held(version, following.nonce, stage))
+        self._holder.put(self._key, _Held(version, following.nonce, stage, self._made_with))
         rows, size = stage.size()
         return Outcome(delta, source, seconds, applied.rows_in, rows, size, written, applied.notes)
 

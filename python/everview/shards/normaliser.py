@@ -11,8 +11,9 @@ Cost: a probe per row, and the sort of a batch by key and sequence.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from everview.schema.datatype import BIGINT, BOOLEAN
 from everview.schema.table import Column, Table
 from everview.shards.bad_rows import BadRow, Letters
 from everview.shards.blob import Section, by_number, concat, slices
+from everview.shards.carried import apart, only_where, shown, shown_netted, together
 from everview.shards.changes import net
 from everview.shards.durable import Applied
 from everview.shards.view_engine import with_multiplicity
@@ -56,6 +58,19 @@ class KeyedInput:
         added = (Column(SEQUENCE, BIGINT, False), Column(LIVE, BOOLEAN, False), Column(DELETED_AT, BIGINT, False))
         return Table(self.table.name, nullable + added, self.table.primary_key)
 
+    def lightened(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows that carry their input rows only where the normaliser may refuse them.
+
+        Of the newest per key these are those without key or sequence, and deletions that must find their row.
+        """
+        plain, carried = apart(rows)
+        if carried is None or not self.latest:
+            return rows
+        suspects = [pc.is_null(plain.column(name)) for name in (*self.table.primary_key, SEQUENCE)]
+        if not self.ordered:
+            suspects.append(pc.invert(plain.column(LIVE)))
+        return together(plain, only_where(reduce(pc.or_, suspects), carried))
+
 
 class Normaliser:
     """The stage of keyed inputs. Sections are numbered by input; what leaves has the input's number."""
@@ -82,7 +97,8 @@ class Normaliser:
             raise _refusal(error) from None
         counts = [b.num_rows for b in rows.values()]
         delta: list[Section] = [(n, [j.delta]) for n, j in judged.items() if j.delta.num_rows] if deltas else []
-        accepted: list[Section] | None = [(n, [j.accepted]) for n, j in judged.items()] if bad else None
+        as_given = not bad and all(apart(batch)[1] is None for batch in rows.values())
+        accepted: list[Section] | None = None if as_given else [(n, [j.accepted]) for n, j in judged.items()]
         notes = {"stale": sum(j.stale for j in judged.values()), "bad": len(bad)}
         return Applied(delta, sum(counts), accepted, notes)
 
@@ -138,17 +154,16 @@ class _KeyedTable:
             if rows.column(name).null_count:
                 missing = pc.is_null(rows.column(name))
                 what = "the sequence is NULL" if name == SEQUENCE else f"the key column `{name}` is NULL"
-                self._set_aside(rows.filter(missing), "NULL_NOT_ALLOWED", what, bad)
+                self._set_aside(shown(rows.filter(missing), self._out), "NULL_NOT_ALLOWED", what, bad)
                 rows = rows.filter(pc.invert(missing))
         return rows
 
-    def _set_aside(self, rows: pa.RecordBatch, code: str, reason: str, bad: list[BadRow]) -> None:
-        if not rows.num_rows:
+    def _set_aside(self, values: Sequence[Mapping[str, Any]], code: str, reason: str, bad: list[BadRow]) -> None:
+        if not values:
             return
-        values = rows.select(self._out).to_pylist()
         name = self._given.table.name
         if self._strict:
-            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine' (and a new checkpoint, if the view does not read all columns)"
+            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
             row = ", ".join(f"{k}={v!r}" for k, v in values[0].items())
             raise ChangeError(code, f"table `{name}`: {reason}, in the row ({row})", hint=hint, table=name)
         bad.extend(BadRow(name, code, reason, row) for row in values)
@@ -156,24 +171,33 @@ class _KeyedTable:
     # ---- images --------------------------------------------------------------------------------------------------
 
     def _images(self, rows: pa.RecordBatch, bad: list[BadRow]) -> _Judged:
-        netted = net(rows)
-        netted = self._without_absent(netted, bad)
-        netted = self._without_duplicates(netted, bad)
+        netted = net(apart(rows)[0])
+        netted = self._without_absent(netted, rows, bad)
+        netted = self._without_duplicates(netted, rows, bad)
         delta = net(netted.select([*self._out, MULTIPLICITY]))
         return _Judged([(self.handle, "rows", netted)], delta, netted)
 
-    def _without_absent(self, netted: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
+    def _refused(
+        self, netted: pa.RecordBatch, counts: np.ndarray[Any, Any], given: pa.RecordBatch
+    ) -> list[Mapping[str, Any]]:
+        """So many copies of each netted row, as they are reported."""
+        some = np.flatnonzero(counts)
+        return [row for _, row in shown_netted(netted.take(pa.array(some)), counts[some], given, self._out)]
+
+    def _without_absent(self, netted: pa.RecordBatch, given: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
         multiplicity = netted.column(netted.num_columns - 1).to_numpy()
         held = self._kernel.copies_of(self.handle, netted.select(self._columns)).to_numpy()
         absent = multiplicity + held < 0
         if not absent.any():
             return netted
-        self._set_aside(netted.filter(pa.array(absent)), "ROW_NOT_FOUND", "cannot delete what is not there", bad)
+        counts = np.where(absent, -(multiplicity + held), 0)
+        values = self._refused(netted, counts, given)
+        self._set_aside(values, "ROW_NOT_FOUND", "cannot delete what is not there", bad)
         kept = np.where(absent, -held, multiplicity)
         netted = netted.set_column(netted.num_columns - 1, MULTIPLICITY, pa.array(kept))
         return netted.filter(pa.array(kept != 0))
 
-    def _without_duplicates(self, netted: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
+    def _without_duplicates(self, netted: pa.RecordBatch, given: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
         multiplicity = netted.column(netted.num_columns - 1).to_numpy()
         comes = np.flatnonzero(multiplicity > 0)
         if not len(comes):
@@ -187,13 +211,14 @@ class _KeyedTable:
         stays = ~_in(there.select(self._columns), leaving)
         taken = np.zeros(len(comes), dtype=bool)
         taken[positions.to_numpy()[stays]] = True
-        surplus = multiplicity[comes] > 1
-        refused = taken | ~first
-        self._set_aside(coming.filter(pa.array(refused | surplus)), "DUPLICATE_KEY", "another row has its key", bad)
-        if not (refused | surplus).any():
+        stay = np.where(taken | ~first, 0, 1)
+        surplus = multiplicity[comes] - stay
+        if not surplus.any():
             return netted
+        values = self._refused(coming, surplus, given)
+        self._set_aside(values, "DUPLICATE_KEY", "another row has its key", bad)
         kept = multiplicity.copy()
-        kept[comes] = np.where(refused, 0, 1)
+        kept[comes] = stay
         netted = netted.set_column(netted.num_columns - 1, MULTIPLICITY, pa.array(kept))
         return netted.filter(pa.array(kept != 0))
 
@@ -215,7 +240,9 @@ class _KeyedTable:
             )  # a key that comes and goes within the batch was there
             gone = absent & _in(newest.select(self._key), come)
             absent &= ~gone
-            self._set_aside(newest.filter(pa.array(absent)), "ROW_NOT_FOUND", "there is no row with its key", bad)
+            gone_before = shown(newest.filter(pa.array(absent)), self._out)
+            self._set_aside(gone_before, "ROW_NOT_FOUND", "there is no row with its key", bad)
+        newest = apart(newest)[0]
         fresh = newest.filter(pa.array(~(stale | absent | gone)))
         was_live = there.column(LIVE).to_numpy(zero_copy_only=False)
         old = there.filter(pa.array(was_live & ~stale[at])).select(self._out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from everview.shards.blob import LARGEST, assemble, concat, pack_section
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 class Parcels:
     """Collects sections for destinations. Rows for several destinations are serialised once.
 
-    Every destination gets at least one blob, if only an empty one: an engine that hears of every batch keeps step with the others, and
-    notices if its layout is not theirs.
+    Each of those given to the constructor gets at least one blob, if only an empty one: an engine that hears of every batch keeps step
+    with the others, notices if its layout is not theirs, and tells what it holds.
     """
 
-    def __init__(self, destinations: int) -> None:
+    def __init__(self, destinations: Iterable[int]) -> None:
         self._waiting: dict[tuple[tuple[int, ...], int], list[pa.RecordBatch]] = {}
         self._size = 0
-        self._destinations = destinations
+        self._destinations = tuple(destinations)
 
     def add(self, destinations: Sequence[int], section: int, rows: pa.RecordBatch) -> None:
         """Rows for some destinations."""
@@ -35,7 +35,7 @@ class Parcels:
 
     def flush(self, *, last: bool) -> Iterator[tuple[int, bytes]]:
         """The blobs by destination; the last time also for destinations that nothing is for."""
-        bodies: dict[int, list[tuple[int, pa.Buffer]]] = {at: [] for at in range(self._destinations if last else 0)}
+        bodies: dict[int, list[tuple[int, pa.Buffer]]] = {at: [] for at in (self._destinations if last else ())}
         for (destinations, section), batches in self._waiting.items():
             body = pack_section([concat(batches)])
             for at in destinations:

@@ -61,20 +61,25 @@ class Pipeline:
     dead_letters: str | None
     tombstone_seconds: float
 
+    @property
+    def made_with(self) -> tuple[str | None, float]:
+        """What engines are made with that their state does not depend on: an engine held in memory is used only with the same."""
+        return self.dead_letters, self.tombstone_seconds
+
     # ---- from the sources to the shards ----------------------------------------------------------------------------
 
     def dispatch(self, source: int, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-        """Rows of a source (in its column order, as its kind of input has it) to the next stage."""
+        """Rows of a source (in its column order, as its kind of input has it, and with the input rows if they carry them) to the next stage."""
         found = self.sources[source]
-        parcels = Parcels(self.shards)
+        parcels = Parcels(range(self.shards))
         for rows in batches:
             if found.keyed is None:
                 self._to_shards(found, rows, parcels)
             else:
-                table = self.inputs[found.keyed].table
-                names = [c.name for c in table.columns]
-                router = KeyRouter([names.index(k) for k in table.primary_key], self.shards)
-                for at, part in router.route(rows):
+                given = self.inputs[found.keyed]
+                names = [c.name for c in given.table.columns]
+                router = KeyRouter([names.index(k) for k in given.table.primary_key], self.shards)
+                for at, part in router.route(given.lightened(rows)):
                     parcels.add([at], found.keyed, part)
             if parcels.is_full:
                 yield from parcels.flush(last=False)
@@ -117,7 +122,7 @@ class Pipeline:
 
     def forward(self, stage: StageName, number: int, delta: Sequence[Section]) -> Iterator[tuple[int, bytes]]:
         """What a stage's change becomes for the next one."""
-        parcels = Parcels(self.shards if stage == "normalise" else 0)
+        parcels = Parcels(self._always_told(stage, number))
         for section, batches in delta:
             for rows in (part for batch in batches for part in slices(batch)):
                 if stage == "normalise":
@@ -131,6 +136,17 @@ class Pipeline:
                 if parcels.is_full:
                     yield from parcels.flush(last=False)
         yield from parcels.flush(last=True)
+
+    def _always_told(self, stage: StageName, number: int) -> Sequence[int]:
+        """The engines of the next stage that hear from this one in every batch; of the exit nobody needs to.
+
+        A result without groups is merged by the first engine alone: any other would begin with a row of its own.
+        """
+        if stage == "normalise":
+            return range(self.shards)
+        if stage == "merge" or self.merge is None:
+            return ()
+        return (number,) if self.bucket_columns or number == 0 else ()
 
     # ---- the exit --------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from everview.engine import ExpressionError, compute, hash_rows
 from everview.interop.batch import MULTIPLICITY
 from everview.plan.distribute import REST, Copy, Layout
 from everview.plan.shares import Dimension
+from everview.shards.carried import apart, only_where, together
 
 Routed = tuple[tuple[int, ...], int, pa.RecordBatch]
 """The destinations of some rows, the section they are for, and the rows."""
@@ -48,15 +49,23 @@ class CopyRoute:
 
 
 class TableRouter:
-    """Routes the changes of one table. Rows come in the table's column order with ``_multiplicity`` last."""
+    """Routes the changes of one table. Rows come in the table's column order with ``_multiplicity`` last, and may carry their input rows.
+
+    Shards refuse only deletes, only of tables whose changes are not known to be valid, and report those of the first copy: no other rows
+    carry anything further.
+    """
 
     def __init__(self, routes: Sequence[CopyRoute]) -> None:
         self._routes = routes
 
     def route(self, rows: pa.RecordBatch) -> Iterator[Routed]:
         """The parts of a batch."""
+        plain, carried = apart(rows)
+        if carried is not None:
+            carried = only_where(pc.less(plain.column(plain.num_columns - 1), 0), carried)
         for route in self._routes:
-            yield from _route(route, rows)
+            yield from _route(route, plain, None if route.drops else carried)
+            carried = None
 
 
 def table_routes(layout: Layout, source: str) -> tuple[CopyRoute, ...]:
@@ -79,12 +88,12 @@ def _copy_route(shown: str, number: int, copy: Copy, dimensions: tuple[Dimension
     return CopyRoute(shown, number, copy.columns, *rest, copy.filter, copy.drops, spread, offsets)
 
 
-def _route(route: CopyRoute, rows: pa.RecordBatch) -> Iterator[Routed]:
+def _route(route: CopyRoute, rows: pa.RecordBatch, carried: pa.Array | None) -> Iterator[Routed]:
     if route.condition is not None and route.drops:
         rows = rows.filter(_wanted(route, rows))
     if not rows.num_rows:
         return
-    kept = _kept(route, rows)
+    kept = together(_kept(route, rows), carried)
     if not route.spread:
         yield route.offsets, route.section, kept
         return

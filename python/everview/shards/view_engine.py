@@ -76,7 +76,7 @@ class ViewEngine:
         """A refusal under the name by which users know the table. Positions of rows mean nothing to them here."""
         code, message, table, _, hint = error.args
         if code == "ROW_NOT_FOUND":
-            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine' (and a new checkpoint, if the view does not read all columns)"
+            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
         message = _HIDDEN.sub("", message)
         return translate(KernelError(code, message, self._shown.get(table, table), None, hint))
 

@@ -122,7 +122,7 @@ def _check(spark: SparkSession, job: Job, view: View) -> ViewCheck:
 def contents(spark: SparkSession, job: Job, view: View, source: TableSource) -> DataFrame:
     """The rows that a table of a job holds now, in the columns that views can read."""
     declared = declare(source.name, open_table(spark, source, streaming=False), source.primary_key or None)
-    prepared = prepare(declared, frozenset(c.name.lower() for c in declared.table.columns), whole_rows=True)
+    prepared = prepare(declared, frozenset(c.name.lower() for c in declared.table.columns))
     names = [c.name for c in declared.table.columns]
     rows = prepared.frame
     if BAD in rows.columns:

@@ -15,8 +15,9 @@ from pyspark.sql.types import DateType, StringType, StructField, StructType, Tim
 from everview.errors import PipelineError
 from everview.interop.batch import MULTIPLICITY
 from everview.schema.table import Column, Table
+from everview.shards.carried import ROW
 from everview.shards.normaliser import LIVE, SEQUENCE, KeyedInput
-from everview.spark.table_input import BAD, Declared, Prepared, TableInput, TimeUnit, quoted
+from everview.spark.table_input import BAD, Declared, Prepared, TableInput, TimeUnit, as_json, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -47,12 +48,15 @@ def debezium(
     return TableInput(frame, "debezium", sequence=sequence, schema=parsed, column=column, time_unit=time_unit)
 
 
-def prepare_envelopes(declared: Declared, wanted: Sequence[Column]) -> Prepared:
-    """Envelopes as upserts by key, or, without a key, as images: then updates and deletes need the row before."""
+def prepare_envelopes(declared: Declared, wanted: Sequence[Column], *, carry: bool) -> Prepared:
+    """Envelopes as upserts by key, or, without a key, as images: then updates and deletes need the row before.
+
+    With ``carry`` rows carry all columns of the image that they are taken from, as far as their values can be read.
+    """
     given, table = declared.given, declared.table
     assert given.schema is not None
     types = {s.name: s.dataType for s in given.schema.fields}
-    image_type = StructType([StructField(c.name, StringType()) for c in wanted])
+    image_type = StructType([StructField(c.name, StringType()) for c in (table.columns if carry else wanted)])
     parts = [StructField(name, image_type) for name in ("before", "after")]
     parts += [StructField(name, StringType()) for name in ("op", "source")]
     raw = f.col(quoted(given.column)).cast("string")
@@ -67,6 +71,13 @@ def prepare_envelopes(declared: Declared, wanted: Sequence[Column]) -> Prepared:
         f.coalesce("_e.payload", f.struct("_e.before", "_e.after", "_e.op", "_e.source")).alias("_e"),
         *(["_o"] if given.sequence else []),
     )
+
+    def carried(image: SparkColumn) -> list[SparkColumn]:
+        if not carry:
+            return []
+        values = [_value(image[c.name], types[c.name], given.time_unit) for c in table.columns]
+        return [as_json(table.columns, values).alias(ROW)]
+
     operation = f.col("_e.op")
     known = operation.isin("c", "r", "u", "d")
     unknown = f.when(
@@ -90,7 +101,11 @@ def prepare_envelopes(declared: Declared, wanted: Sequence[Column]) -> Prepared:
         reasons.append(f.when(sequence.isNull(), f.lit("the event does not tell its place in the log: pass sequence=")))
         columns = [v.alias(c.name) for c, v in zip(wanted, values, strict=True)]
         selected = frame.select(
-            *columns, sequence.alias(SEQUENCE), (~is_delete).alias(LIVE), f.coalesce(*reasons).alias(BAD)
+            *columns,
+            sequence.alias(SEQUENCE),
+            (~is_delete).alias(LIVE),
+            f.coalesce(*reasons).alias(BAD),
+            *carried(image),
         )
         source = Table(table.name, tuple(wanted), table.primary_key)
         return Prepared(source, selected, KeyedInput(source, 0, latest=True, ordered=True), checked=True)
@@ -116,7 +131,7 @@ def prepare_envelopes(declared: Declared, wanted: Sequence[Column]) -> Prepared:
     frame = frame.select(BAD, f.explode(sides).alias("_c"))
     image = f.col("_c.image")
     columns = [_value(image[c.name], types[c.name], given.time_unit).alias(c.name) for c in wanted]
-    selected = frame.select(*columns, f.col("_c.sign").cast("long").alias(MULTIPLICITY), BAD)
+    selected = frame.select(*columns, f.col("_c.sign").cast("long").alias(MULTIPLICITY), BAD, *carried(image))
     return Prepared(Table(table.name, tuple(wanted)), selected, None, checked=False)
 
 

@@ -18,10 +18,11 @@ from everview.interop.batch import MULTIPLICITY
 from everview.schema.arrow import arrow_type
 from everview.shards.bad_rows import BadRow, DeadLetterFile
 from everview.shards.blob import unpack
+from everview.shards.carried import ROW, apart, shown
 from everview.shards.normaliser import LIVE, SEQUENCE
 from everview.spark.inputs import UNREAD
 from everview.spark.placement import GUARD
-from everview.spark.processor import current_batch
+from everview.spark.processor import current_batch, pack_count
 from everview.spark.table_input import BAD
 
 if TYPE_CHECKING:
@@ -32,12 +33,15 @@ _PACKED = pa.schema([pa.field("destination", pa.int32(), False), pa.field("blob"
 _LEAVING_ROWS = 1 << 16
 VERSION = "_commit_version"
 TIMESTAMP = "_commit_timestamp"
-_CONTROL = {MULTIPLICITY: pa.int64(), SEQUENCE: pa.int64(), LIVE: pa.bool_(), BAD: pa.string()}
+_CONTROL = {MULTIPLICITY: pa.int64(), SEQUENCE: pa.int64(), LIVE: pa.bool_(), BAD: pa.string(), ROW: pa.string()}
 
 
 @dataclass(frozen=True)
 class Dispatch:
-    """Sends the rows of a source on. ``names``: of the columns, which come under others. ``scans``: per atom its filter and other expressions, to be tried where bad rows are set aside."""
+    """Sends the rows of a source on. ``names``: of the columns, which come under others. ``scans``: per atom its filter and other expressions, to be tried where bad rows are set aside.
+
+    The last blob is for the guard: how many rows were set aside.
+    """
 
     pipeline: Pipeline
     source: int
@@ -50,7 +54,7 @@ class Dispatch:
         for destination, blob in self.pipeline.dispatch(self.source, self._good(batches, bad)):
             yield _packed(self.keys[destination], blob)
         self._report(bad)
-        yield _packed(GUARD, b"")
+        yield _packed(GUARD, pack_count(len(bad)))
 
     @property
     def _table(self) -> Table:
@@ -80,18 +84,19 @@ class Dispatch:
     def _that_evaluate(self, rows: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
         """The rows on which no expression of any atom fails."""
         failures: dict[int, tuple[str, str]] = {}
-        judged = np.arange(rows.num_rows)
-        if LIVE in rows.schema.names:  # of a deletion by key only the key counts
-            judged = np.flatnonzero(rows.column(rows.schema.names.index(LIVE)).to_numpy(zero_copy_only=False))
+        plain, _ = apart(rows)
+        judged = np.arange(plain.num_rows)
+        if LIVE in plain.schema.names:  # of a deletion by key only the key counts
+            judged = np.flatnonzero(plain.column(plain.schema.names.index(LIVE)).to_numpy(zero_copy_only=False))
         for condition, expressions in self.scans:
             at = judged
             if condition is not None:
-                failures |= _failures(condition, rows, at)
+                failures |= _failures(condition, plain, at)
                 at = np.setdiff1d(at, list(failures))  # in order
-                keep = pc.fill_null(compute(condition, rows.take(pa.array(at))), fill_value=False)
+                keep = pc.fill_null(compute(condition, plain.take(pa.array(at))), fill_value=False)
                 at = at[keep.to_numpy(zero_copy_only=False)]
             for expression in expressions:
-                failures |= _failures(expression, rows, at)
+                failures |= _failures(expression, plain, at)
         if not failures:
             return rows
         for position, (code, reason) in sorted(failures.items()):
@@ -100,10 +105,10 @@ class Dispatch:
 
     def _set_aside(self, rows: pa.RecordBatch, code: str, reasons: Sequence[str], bad: list[BadRow]) -> None:
         names = [c.name for c in self._table.columns if not c.name.startswith(UNREAD)]
-        values = rows.select(names).to_pylist()
+        values = shown(rows, names)
         name = self._table.name
         if self.pipeline.dead_letters is None:
-            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine' (and a new checkpoint, if the view does not read all columns)"
+            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
             row = ", ".join(f"{k}={v!r}" for k, v in values[0].items())
             raise ChangeError(code, f"table `{name}`: {reasons[0]}, in the row ({row})", hint=hint, table=name)
         bad += [BadRow(name, code, reason, row) for reason, row in zip(reasons, values, strict=True)]

@@ -2,7 +2,8 @@
 
 A DataFrame by itself is a stream of inserts, or of changes if it has Spark's column ``_change_type``. ``upserts`` and ``debezium`` say of a DataFrame
 what else it is. ``Prepared`` has the DataFrame that workers get: the columns of the table that the view reads, then ``_multiplicity``, or
-``_sequence`` and ``_live`` where rows are the newest of their key, then ``_bad``: why a row cannot be used, NULL if it can.
+``_sequence`` and ``_live`` where rows are the newest of their key, then ``_bad``: why a row cannot be used, NULL if it can. Where bad rows are
+set aside, the whole input row comes last (see ``everview.shards.carried``); all else is the same with and without it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from everview.errors import PipelineError, SchemaError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.schema.datatype import BIGINT
 from everview.schema.table import Column, Table
+from everview.shards.carried import ROW
 from everview.shards.normaliser import LIVE, SEQUENCE, KeyedInput
 from everview.spark.debezium import prepare_envelopes
-from everview.spark.table_input import BAD, Declared, Prepared, TableInput, quoted
+from everview.spark.table_input import BAD, Declared, Prepared, TableInput, as_json, quoted
 from everview.spark.types import from_spark
 
 if TYPE_CHECKING:
@@ -113,31 +115,32 @@ def _require_sequence(table: str, frame: DataFrame, sequence: str) -> None:
         )
 
 
-def prepare(declared: Declared, read: frozenset[str], *, whole_rows: bool) -> Prepared:
-    """The DataFrame for workers. ``read``: the lower-case names of the columns that the view reads; ``whole_rows``: all of them go along."""
+def prepare(declared: Declared, read: frozenset[str], *, carry: bool = False) -> Prepared:
+    """The DataFrame for workers. ``read``: the lower-case names of the columns that the view reads; ``carry``: rows carry their input rows."""
     given, table = declared.given, declared.table
     key = {k.lower() for k in table.primary_key}
-    wanted = [c for c in table.columns if whole_rows or c.name.lower() in read | key]
+    wanted = [c for c in table.columns if c.name.lower() in read | key]
     if given.kind == "debezium":
-        return prepare_envelopes(declared, wanted)
+        return prepare_envelopes(declared, wanted, carry=carry)
     frame = given.frame
     picked = [f.col(quoted(c.name)) for c in wanted]
+    carried = [as_json(table.columns, [f.col(quoted(c.name)) for c in table.columns]).alias(ROW)] if carry else []
     unread = [name for name in frame.columns if name.lower() not in {c.name.lower() for c in wanted} | set(_CONTROL)]
     if given.kind == "upserts":
         sequence = f.lit(0).cast("long") if given.sequence is None else _as_long(frame, given.sequence)
         live = f.lit(True) if given.delete_when is None else ~f.coalesce(f.expr(given.delete_when), f.lit(False))
-        selected = frame.select(*picked, sequence.alias(SEQUENCE), live.alias(LIVE))
+        selected = frame.select(*picked, sequence.alias(SEQUENCE), live.alias(LIVE), *carried)
         source = Table(table.name, tuple(wanted), table.primary_key)
         return Prepared(source, selected, KeyedInput(source, 0, latest=True, ordered=given.sequence is not None), True)
     if given.kind == "inserts":
-        selected = frame.select(*picked, f.lit(1).cast("long").alias(MULTIPLICITY))
+        selected = frame.select(*picked, f.lit(1).cast("long").alias(MULTIPLICITY), *carried)
         source = Table(table.name, tuple(wanted), table.primary_key)
         return Prepared(source, selected, KeyedInput(source, 0, latest=False, ordered=False) if key else None, True)
     multiplicity, bad = _multiplicity(frame)
     kinds = {s.name: s.dataType.simpleString() for s in frame.schema.fields}
     unread_as = f"{UNREAD}{zlib.crc32(json.dumps([[name, kinds[name]] for name in unread]).encode()):08x}"
     hashed = [f.xxhash64(*(f.col(quoted(name)) for name in unread)).alias(unread_as)] if unread else []
-    selected = frame.select(*picked, *hashed, multiplicity.alias(MULTIPLICITY), bad.alias(BAD))
+    selected = frame.select(*picked, *hashed, multiplicity.alias(MULTIPLICITY), bad.alias(BAD), *carried)
     columns = (*wanted, *(Column(unread_as, BIGINT, nullable=False) for _ in hashed))
     if key:
         keyed = KeyedInput(Table(table.name, columns, table.primary_key), len(hashed), latest=False, ordered=False)

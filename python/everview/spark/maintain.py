@@ -144,14 +144,13 @@ def plan_pipeline(
     for table in sorted(used):
         atoms = [a for a in query.atoms if a.table.lower() == table]
         read = frozenset(c.lower() for a in atoms for e in expressions_of(a) for c in columns_of(e))
-        prepared[table] = prepare(declared[table], read, whole_rows=quarantine)
+        prepared[table] = prepare(declared[table], read, carry=quarantine)
     measured = measure(query, {t.lower(): frame for t, frame in (samples or {}).items()})
     layout = lay_out(
         view,
         {name: p.table for name, p in prepared.items()},
         shards,
         checked=frozenset(n for n, p in prepared.items() if p.checked),
-        whole_rows=quarantine,
         sizes=measured.sizes | {t.lower(): float(size) for t, size in (table_sizes or {}).items()},
         heaviest=measured.heaviest,
     )

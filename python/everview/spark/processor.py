@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
@@ -101,7 +102,10 @@ def _in_order(state: Any) -> Iterable[bytes]:
 
 
 class EngineProcessor(StatefulProcessor):
-    """One stage. Every grouping key is an engine; ``keys`` are those of this stage, ``onward`` those of the next."""
+    """One stage. Every grouping key is an engine; ``keys`` are those of this stage, ``onward`` those of the next.
+
+    The guard checks the identity of the state, and adds up the rows that were set aside before they reached an engine.
+    """
 
     def __init__(self, pipeline: Pipeline, stage: StageName, keys: Sequence[int], onward: Sequence[int]) -> None:
         self._pipeline = pipeline
@@ -118,6 +122,9 @@ class EngineProcessor(StatefulProcessor):
             text = check_identity(self._store.read_head(), self._pipeline.identity, about)
             if text is not None:
                 self._store.write_head(text)
+            bad = sum(unpack_count(bytes(row.blob)) for row in rows)
+            if bad:
+                yield _row(GUARD, b"", tuple(bad if name == "bad_rows" else None for name, _ in MEASURED))
             return
         number = self._number[key[0]]
         outcome = self._engine(number).run(self._store, [bytes(row.blob) for row in rows])
@@ -130,7 +137,8 @@ class EngineProcessor(StatefulProcessor):
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
         key = (query, pipeline.identity.fingerprint, stage, number)
-        return DurableEngine(pipeline.identity, lambda: pipeline.make(stage, number, current_batch), HOLDER, key)
+        make = partial(pipeline.make, stage, number, current_batch)
+        return DurableEngine(pipeline.identity, make, HOLDER, key, pipeline.made_with)
 
 
 def result_stage(pipeline: Pipeline) -> StageName:
@@ -161,6 +169,16 @@ def measured(number: int, outcome: Outcome) -> tuple[Any, ...]:
         outcome.notes.get("bad", 0),
         outcome.seconds,
     )
+
+
+def pack_count(number: int) -> bytes:
+    """A number as a blob for the guard; nothing is zero."""
+    return number.to_bytes(8, "little") if number else b""
+
+
+def unpack_count(blob: bytes) -> int:
+    """The inverse of ``pack_count``."""
+    return int.from_bytes(blob, "little")
 
 
 _NOTHING = (None,) * len(MEASURED)

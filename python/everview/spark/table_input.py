@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from pyspark.sql import functions as f
+
+from everview.schema.datatype import Kind as TypeKind
+
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from everview.schema.table import Table
+    from everview.schema.table import Column, Table
     from everview.shards.normaliser import KeyedInput
 
 BAD = "_bad"
@@ -55,6 +60,18 @@ class Prepared:
     frame: DataFrame
     keyed: KeyedInput | None
     checked: bool
+
+
+_AS_TOLD = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"}
+
+
+def as_json(columns: Sequence[Column], values: Sequence[SparkColumn]) -> SparkColumn:
+    """A row as JSON text. Decimals are texts: readers of JSON round numbers."""
+    fields = [
+        (value.cast("string") if column.type.kind is TypeKind.DECIMAL else value).alias(column.name)
+        for column, value in zip(columns, values, strict=True)
+    ]
+    return f.to_json(f.struct(*fields), _AS_TOLD) if fields else f.lit("{}")
 
 
 def quoted(name: str) -> str:

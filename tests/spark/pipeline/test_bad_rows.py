@@ -2,14 +2,15 @@
 
 import json
 from collections import Counter
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from stream_changes import LONG, TEXT
-from stream_runs import Feed, bag, collected, net, start
+from stream_runs import Feed, Lines, bag, collected, net, start
 
-from everview.spark import full_result, maintain, upserts
+from everview.spark import debezium, full_result, maintain, read_metrics, upserts
 
 CHANGES = {"k": LONG, "v": TEXT, "_change_type": TEXT}
 
@@ -174,6 +175,9 @@ def test_bad_rows_are_set_aside_once(streaming, tmp_path):
         ],
         key=str,
     )
+    told = [read_metrics(p) for p in run.progress]
+    assert [(m["normalise"]["bad_rows"], m["shard"]["bad_rows"]) for m in told] == [(3, 2), (3, 3)]
+    assert all(m["shard"]["engines"] == 3 for m in told)
     # the last batch once more, as after a crash before Spark noted its end: from the log, without the engines that saw it
     before = texts(tmp_path / "letters")
     for path in (tmp_path / "c" / "commits").glob("*1*"):
@@ -196,24 +200,86 @@ def test_a_delete_by_key_is_not_judged_by_its_values(streaming, tmp_path):
     assert letters(tmp_path / "letters") == []
 
 
-@pytest.mark.parametrize(("sql", "reads_all"), [("SELECT k, v FROM t", True), ("SELECT k FROM t", False)])
-def test_rows_can_be_set_aside_after_a_failure(streaming, tmp_path, sql, reads_all):
-    """What the message advises works with the checkpoint at hand, or, where it holds parts of rows only, is refused as it says."""
-    feed = Feed(tmp_path / "t", CHANGES)
-    feed.write([(1, "a", "insert"), (2, "b", "insert")])
-    feed.write([(3, "c", "insert"), (9, "z", "delete")])
-    make = lambda **options: maintain(
-        streaming, sql, {"t": feed.stream(streaming)}, primary_keys={"t": "k"}, shards=1, **options
-    )
-    with pytest.raises(
-        Exception, match=r"(?s)\[ROW_NOT_FOUND\].*a new checkpoint, if the view does not read all columns"
-    ):
-        start(make(), tmp_path / "c").wait()
+JOINED = ("bare", "keyed", "replaced", "events", "log", "added")
+COUNTED = f"SELECT keyed.g, COUNT(*) AS n FROM bare {' '.join(f'JOIN {t} ON bare.id = {t}.id' for t in JOINED[1:])} GROUP BY keyed.g"
+
+
+class OfEveryKind:
+    """A join of tables of every kind of input; of each there is a column that the view does not read."""
+
+    def __init__(self, session, directory):
+        self.session = session
+        row = {"id": LONG, "unread": TEXT}
+        self.feeds = {
+            "bare": Feed(directory / "bare", row | {"_change_type": TEXT}),
+            "keyed": Feed(directory / "keyed", {"id": LONG, "g": TEXT, "day": pa.date32(), "_change_type": TEXT}),
+            "replaced": Feed(directory / "replaced", row | {"gone": pa.bool_()}),
+            "events": Lines(directory / "events"),
+            "log": Lines(directory / "log"),
+            "added": Feed(directory / "added", row),
+        }
+
+    def write(self, **rows):
+        for table, given in rows.items():
+            self.feeds[table].write(given)
+
+    def maintained(self, **options):
+        given = {table: feed.stream(self.session) for table, feed in self.feeds.items()}
+        given["replaced"] = upserts(given["replaced"], delete_when="gone")
+        given["events"] = debezium(given["events"], "id BIGINT, name STRING")
+        given["log"] = debezium(given["log"], "id BIGINT, price DECIMAL(9,2), at TIMESTAMP")
+        keys = dict.fromkeys(("keyed", "replaced", "events", "added"), "id")
+        return maintain(self.session, COUNTED, given, primary_keys=keys, shards=2, **options)
+
+
+def event(op, row, lsn=None):
+    sides = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
+    return json.dumps(sides | {"op": op, "source": {"lsn": lsn}})
+
+
+def test_rows_can_be_set_aside_after_a_failure_and_no_longer_after_that(streaming, tmp_path):
+    """State is the same in both modes, whatever the input and whatever the view reads; letters have all columns."""
+    given = OfEveryKind(streaming, tmp_path)
+    at, day, good = 1714564800123, date(2024, 2, 29), (1, 2, 3)
+    rows = lambda table, ids: {
+        "bare": [(n, "u", "insert") for n in ids],
+        "keyed": [(n, "ab"[n % 2], day, "insert") for n in ids],
+        "replaced": [(n, "u", False) for n in ids],
+        "events": [event("c", {"id": n, "name": "u"}, n) for n in ids],
+        "log": [event("c", {"id": n, "price": "1.50", "at": at}) for n in ids],
+        "added": [(n, "u") for n in ids],
+    }[table]
+    bad = {
+        "bare": (9, 'a "whole" row', "delete"),
+        "keyed": (1, "c", day, "insert"),
+        "replaced": (9, None, True),
+        "events": event("c", {"id": None, "name": "nobody"}, 9),
+        "log": event("d", {"id": 9, "price": "1.50", "at": at}),
+        "added": (1, "again"),
+    }
+    given.write(**{table: rows(table, good) for table in JOINED})
+    given.write(**{table: [*rows(table, [4]), bad[table]] for table in JOINED})
+    with pytest.raises(Exception, match=r"(?s)on_bad_rows='quarantine'\W"):
+        start(given.maintained(), tmp_path / "c").wait()
     options = {"on_bad_rows": "quarantine", "dead_letters": str(tmp_path / "letters")}
-    if not reads_all:
-        with pytest.raises(Exception, match=r"\[CHECKPOINT_MISMATCH\]"):
-            start(make(**options), tmp_path / "c").wait()
-        return
-    again = start(make(**options), tmp_path / "c").wait()
-    assert again.deltas == {1: bag([(3, "c")])}
-    assert letters(tmp_path / "letters") == [(1, "t", "ROW_NOT_FOUND", (9, "z"))]
+    second = start(given.maintained(**options), tmp_path / "c").wait()
+    assert second.deltas == {1: Counter({("a", 1): -1, ("a", 2): 1})}
+    assert letters(tmp_path / "letters") == sorted(
+        [
+            (1, "bare", "ROW_NOT_FOUND", (9, 'a "whole" row')),
+            (1, "keyed", "DUPLICATE_KEY", (1, "c", "2024-02-29")),
+            (1, "replaced", "ROW_NOT_FOUND", (9, None, True)),
+            (1, "events", "NULL_NOT_ALLOWED", (None, "nobody")),
+            (1, "log", "ROW_NOT_FOUND", (9, "1.50", "2024-05-01 12:00:00.123000+00:00")),
+            (1, "added", "DUPLICATE_KEY", (1, "again")),
+        ],
+        key=str,
+    )
+    given.write(bare=[(3, "u", "delete")])
+    third = start(given.maintained(), tmp_path / "c").wait()
+    assert third.deltas == {2: Counter({("b", 2): -1, ("b", 1): 1})}
+    assert collected(full_result(streaming, str(tmp_path / "c"))) == bag([("a", 2), ("b", 1)])
+    for run in (second, third):
+        told = read_metrics(run.progress[-1])
+        assert told["merge"]["engines"] == 2, "each tells its state, whether its groups change or not"
+        assert told["merge"]["state_rows"] >= 2

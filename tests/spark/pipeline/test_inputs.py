@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import os
 from collections import Counter
 from datetime import date, datetime, timezone
@@ -179,7 +180,7 @@ def parsed(streaming, lines, schema=SCHEMA, key=None, **options):
     texts = [line if line is None or isinstance(line, str) else json.dumps(line) for line in lines]
     frame = streaming.createDataFrame(pa.table({options.get("column", "value"): pa.array(texts, pa.string())}))
     declared = declare("t", debezium(frame, schema, **options), [key] if key else None)
-    found = prepare(declared, frozenset(c.name.lower() for c in declared.table.columns), whole_rows=False).frame
+    found = prepare(declared, frozenset(c.name.lower() for c in declared.table.columns)).frame
     return [tuple(map(canonical, row)) for row in found.collect()]
 
 
@@ -296,11 +297,46 @@ def test_events_as_bytes_in_another_column(streaming):
         pa.table({"key": ["k"], "body": [json.dumps(event("c", None, {"id": 3})).encode()]})
     )
     declared = declare("t", debezium(frame, "id INT", column="body"), ["id"])
-    assert prepare(declared, frozenset(["id"]), whole_rows=False).frame.collect()[0][:3] == (3, 1, True)
+    assert prepare(declared, frozenset(["id"])).frame.collect()[0][:3] == (3, 1, True)
     with pytest.raises(PipelineError, match="no column `value` with the envelopes"):
         declare("t", debezium(frame, "id INT"), ["id"])
     with pytest.raises(PipelineError, match="not a list of columns"):
         debezium(frame, "INT")
+
+
+def test_rows_carry_their_input_whole(streaming):
+    """All columns, read or not, as JSON that loses nothing; the row images of events with the columns declared."""
+    schema = "k BIGINT, s STRING, d DECIMAL(38,18), day DATE, at TIMESTAMP, f FLOAT, w DOUBLE, ok BOOLEAN, `x.y` INT"
+    big = "-99999999999999999999.999999999999999999"
+    moment = datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=timezone.utc)
+    rows = [
+        (2**63 - 1, 'a "b"\n\u00e9', Decimal(big), date(2024, 2, 29), moment, 0.1, math.nan, True, 1),
+        (1, *[None] * 8),
+    ]
+    texts = [2**63 - 1, 'a "b"\n\u00e9', big, "2024-02-29", "2024-02-29 12:00:00.000001+00:00", 0.1, "NaN", True, 1]
+    frame = streaming.createDataFrame(rows, schema)
+    for given, key in (
+        (frame, None),
+        (frame.selectExpr("*", "'delete' AS _change_type"), None),
+        (upserts(frame), ["k"]),
+    ):
+        prepared = prepare(declare("t", given, key), frozenset("k"), carry=True)
+        assert prepared.frame.columns[0] == "k" and "s" not in prepared.frame.columns
+        found = [json.loads(row[-1]) for row in prepared.frame.collect()]
+        assert found == [dict(zip(frame.columns, texts, strict=True)), dict.fromkeys(frame.columns) | {"k": 1}]
+    image = {"id": 1, "name": 'a "b"', "price": "1.50", "at": 1714564800123}
+    told = {"id": 1, "name": 'a "b"', "price": "1.50", "at": "2024-05-01 12:00:00.123000+00:00"}
+    lines = [event("u", {"id": 7}, image), event("d", image, None), event("c", None, {"id": 1, "at": "soon"})]
+    frame = streaming.createDataFrame(pa.table({"value": [json.dumps(line) for line in lines]}))
+    nothing = dict.fromkeys(told)
+    for key, wanted in (
+        (["id"], [told, told, nothing | {"id": 1}]),
+        (None, [nothing | {"id": 7}, told, told, nothing | {"id": 1}]),
+    ):
+        declared = declare("t", debezium(frame, "id INT, name STRING, price DECIMAL(9,2), at TIMESTAMP"), key)
+        found = prepare(declared, frozenset(["id"]), carry=True).frame
+        assert found.columns[0] == "id" and "name" not in found.columns
+        assert [json.loads(row[-1]) for row in found.collect()] == wanted
 
 
 def test_events_as_a_stream(streaming, tmp_path):
