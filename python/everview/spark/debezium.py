@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+UNAVAILABLE = "__debezium_unavailable_value"
+"""What Debezium writes for a large value that PostgreSQL does not put into its log because the update left it as it was."""
+
+
 def debezium(
     frame: DataFrame,
     schema: StructType | str,
@@ -71,6 +75,7 @@ def prepare_envelopes(declared: Declared, wanted: Sequence[Column], *, carry: bo
         f.coalesce("_e.payload", f.struct("_e.before", "_e.after", "_e.op", "_e.source")).alias("_e"),
         *(["_o"] if given.sequence else []),
     )
+    frame = frame.withColumn("_e", f.col("_e").withField("after", _with_unchanged(image_type.names)))
 
     def carried(image: SparkColumn) -> list[SparkColumn]:
         if not carry:
@@ -135,6 +140,16 @@ def prepare_envelopes(declared: Declared, wanted: Sequence[Column], *, carry: bo
     return Prepared(Table(table.name, tuple(wanted)), selected, None, checked=False)
 
 
+def _with_unchanged(names: Sequence[str]) -> SparkColumn:
+    """The row after an event, with those values that it leaves out because they did not change taken from the row before, if it has them."""
+    before, after = f.col("_e.before"), f.col("_e.after")
+    fields = [
+        f.when((after[name] == UNAVAILABLE) & before.isNotNull(), before[name]).otherwise(after[name]).alias(name)
+        for name in names
+    ]
+    return f.when(after.isNotNull(), f.struct(*fields))
+
+
 def _side(image: SparkColumn, sign: int) -> SparkColumn:
     return f.struct(image.alias("image"), f.lit(sign).alias("sign"))
 
@@ -166,4 +181,7 @@ def _value(text: SparkColumn, kind: SparkType, unit: TimeUnit) -> SparkColumn:
 
 def _misread(text: SparkColumn, value: SparkColumn, column: Column) -> SparkColumn:
     reason = f.concat(f.lit(f"column `{column.name}` is {str(column.type).upper()} and got "), text)
-    return f.when(text.isNotNull() & value.isNull(), reason)
+    lacking = f.lit(
+        f"the event leaves out column `{column.name}`, which did not change: set the replica identity to FULL"
+    )
+    return f.when(text == UNAVAILABLE, lacking).when(text.isNotNull() & value.isNull(), reason)

@@ -228,6 +228,17 @@ def test_events_without_a_key_need_full_images(streaming):
     assert len(rows) == 6 and all("replica identity to FULL" in row[-1] for row in rows[4:])
 
 
+def test_values_left_out_because_they_did_not_change(streaming):
+    left_out = ROW | {"name": "__debezium_unavailable_value"}
+    lines = [event("u", ROW, left_out), event("u", None, left_out), event("u", left_out, left_out)]
+    for key, signs in (("id", [(1, True)]), (None, [(-1,), (1,)])):
+        rows = parsed(streaming, lines[:1], key=key)
+        assert rows == [(*PARSED, *sign, None) for sign in signs]
+        for line in lines[1:]:
+            (row,) = parsed(streaming, [line], key=key)
+            assert "replica identity to FULL" in row[-1]
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
