@@ -47,6 +47,7 @@ class Source:
 class Pipeline:
     """All that workers need to know of a view."""
 
+    name: str
     identity: Identity
     shards: int
     sources: tuple[Source, ...]
@@ -191,6 +192,7 @@ def build_pipeline(
     key = None if layout.key is None else tuple(names.index(k) for k in layout.key)
     identity = Identity(_fingerprint(layout, inputs), layout.view.sql, layout.wanted)
     return Pipeline(
+        name=layout.view.name,
         identity=identity,
         shards=max(1, layout.shares.shards),
         sources=sources,

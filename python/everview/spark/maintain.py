@@ -270,7 +270,7 @@ def _stage(pipeline: Pipeline, stage: StageName, arriving: Sequence[DataFrame], 
         first = first.union(other)
     processor = EngineProcessor(pipeline, stage, keys, keys)
     rows = first.groupBy("destination").transformWithState(processor, EMITTED, "Append", "None")
-    return observed(rows, stage, pipeline.shards)
+    return observed(rows, pipeline.name, stage, pipeline.shards)
 
 
 def _scans(layout: Layout, table: str, prepared: Prepared) -> list[tuple[str | None, list[str]]]:

@@ -1,7 +1,7 @@
 """What stages tell of their engines, in the progress of the streaming query (``observedMetrics``).
 
-Per stage one observation named ``everview_<stage>``: totals over the engines, and state rows, state bytes and rows in of each, from which the skew
-of the shares can be read.
+Per stage one observation named ``everview_<view>_<stage>``: totals over the engines, and state rows, state bytes and rows in of each, from which
+the skew of the shares can be read. A query may have several views, if their names differ.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
+
+from everview.errors import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,24 +33,38 @@ _TOTALS = (
 _EACH = ("rows_in", "rows_out", "state_rows", "state_bytes")
 
 
-def observed(rows: DataFrame, stage: str, engines: int) -> DataFrame:
+def observed(rows: DataFrame, view: str, stage: str, engines: int) -> DataFrame:
     """A stage's rows with its metrics in the query's progress."""
     columns = [f.count("engine").alias("engines")]
     columns += [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in _TOTALS]
     for at in range(engines):
         here = f.col("engine") == at
         columns += [f.coalesce(f.max(f.when(here, f.col(name))), f.lit(0)).alias(f"{name}_{at}") for name in _EACH]
-    return rows.observe(f"{PREFIX}{stage}", *columns)
+    return rows.observe(f"{PREFIX}{view}_{stage}", *columns)
 
 
-def read_metrics(progress: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """The metrics of a progress, by stage; ``skew`` is the rows of the fullest engine over the mean."""
-    found: dict[str, dict[str, float]] = {}
+def read_metrics(progress: Mapping[str, Any], view: str | None = None) -> dict[str, dict[str, float]]:
+    """The metrics of a progress, by stage; ``skew`` is the rows of the fullest engine over the mean.
+
+    ``view``: the name that ``maintain`` was given, where a query has several views.
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for name, row in (progress.get("observedMetrics") or {}).items():
         if not name.startswith(PREFIX):
             continue
+        of_view, stage = name.removeprefix(PREFIX).rsplit("_", 1)
         values = row if isinstance(row, dict) else row.asDict()
         counts = [v for k, v in values.items() if k.startswith("state_rows_")]
         skew = max(counts) * len(counts) / sum(counts) if counts and sum(counts) else 1.0
-        found[name.removeprefix(PREFIX)] = {**values, "skew": skew}
-    return found
+        found.setdefault(of_view, {})[stage] = {**values, "skew": skew}
+    return found.get(view or only_view(list(found)), {})
+
+
+def only_view(names: list[str]) -> str:
+    """The name of the view, where there is but one; an empty name where there is none."""
+    if len(names) > 1:
+        listed = ", ".join(sorted(names))
+        raise PipelineError(
+            "AMBIGUOUS_VIEW", f"the query has the views {listed}", hint=f"pass view={min(names)!r}, say"
+        )
+    return names[0] if names else ""

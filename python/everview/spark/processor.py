@@ -150,7 +150,7 @@ def result_spec(pipeline: Pipeline) -> dict[str, Any]:
     """What is needed to read the result from these engines' state alone."""
     engine = pipeline.merge or pipeline.shard
     columns = [[c.name, str(c.type), c.nullable] for c in pipeline.columns]
-    return {"result": {"engine": engine.to_json(), "columns": columns}}
+    return {"result": {"view": pipeline.name, "engine": engine.to_json(), "columns": columns}}
 
 
 def measured(number: int, outcome: Outcome) -> tuple[Any, ...]:

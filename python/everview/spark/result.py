@@ -17,6 +17,7 @@ from everview.schema.datatype import parse_type
 from everview.shards.durable import DurableEngine, Holder, Identity
 from everview.shards.view_engine import EngineSpec
 from everview.shards.view_stage import ViewStage
+from everview.spark.metrics import only_view
 from everview.spark.placement import GUARD
 from everview.spark.processor import HEAD, LOG, SNAPSHOT
 from everview.spark.types import to_spark
@@ -28,23 +29,29 @@ _ROWS = 1 << 16
 _KIND = {HEAD: 0, LOG: 1, SNAPSHOT: 2}
 
 
-def full_result(spark: SparkSession, checkpoint: str) -> DataFrame:
+def full_result(spark: SparkSession, checkpoint: str, view: str | None = None) -> DataFrame:
     """The rows of a view as of the last batch that its query has committed, duplicates repeated.
 
-    ``checkpoint``: the query's checkpoint location. The engines are rebuilt from their state, each in a task of its own.
+    ``checkpoint``: the query's checkpoint location. ``view``: the name that ``maintain`` was given, where the query has several views.
+    The engines are rebuilt from their state, each in a task of its own.
     """
     metadata = spark.read.format("state-metadata").load(checkpoint).collect()
     operators = sorted({row["operatorId"] for row in metadata if row["operatorName"].startswith("transformWithState")})
     batch = max((row["maxBatchId"] for row in metadata), default=-1)
+    found = {}
     for operator in operators:
         heads = _state(spark, checkpoint, operator, batch, HEAD)
         guard = heads.filter(f.col("key.destination") == GUARD).select("value.text").head()
         about = {} if guard is None else json.loads(guard[0])
         if "result" in about:
-            return _rebuilt(spark, checkpoint, operator, batch, about)
+            found[about["result"]["view"]] = (operator, about)
+    wanted = view or only_view(list(found))
+    if wanted in found:
+        operator, about = found[wanted]
+        return _rebuilt(spark, checkpoint, operator, batch, about)
     raise CheckpointError(
         "NO_RESULT",
-        f"there is no view in the checkpoint {checkpoint}",
+        f"there is no view {view or ''} in the checkpoint {checkpoint}".replace("  ", " "),
         hint="pass the checkpointLocation of a query that writes what maintain() returned, after its first batch",
     )
 

@@ -185,7 +185,7 @@ def test_bad_rows_are_set_aside_once(streaming, tmp_path):
     again = start(make(), tmp_path / "c").wait()
     assert again.deltas == {1: run.deltas[1]}
     assert texts(tmp_path / "letters") == before
-    assert again.progress[-1].observedMetrics["everview_shard"]["rebuilt"] > 0
+    assert again.progress[-1].observedMetrics["everview_view_shard"]["rebuilt"] > 0
     assert collected(full_result(streaming, str(tmp_path / "c"))) == second
 
 
