@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parent / "forking"))
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers import everview; read when the session starts
 
 
@@ -32,11 +33,17 @@ def spark(tmp_path_factory):
     reason = _missing()
     if reason is not None:
         pytest.skip(reason)
+    from fork_server import serving
     from spark_oracle import start
 
-    session = start(tmp_path_factory.mktemp("spark"))
-    yield session
-    session.stop()
+    directory = tmp_path_factory.mktemp("spark")
+    with serving() as variables:
+        with pytest.MonkeyPatch.context() as patched:
+            for name, value in variables.items():
+                patched.setenv(name, value)
+            session = start(directory)  # drivers that tests start are not served: they start what users' drivers start
+        yield session
+        session.stop()
 
 
 @pytest.fixture(scope="session")

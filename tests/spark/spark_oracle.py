@@ -16,10 +16,15 @@ import everview as ev
 CHUNK = 40
 RELATIVE = 1e-9
 ERROR = "<error>"
+QUICK_JVM = "-XX:TieredStopAtLevel=1"  # less compiling: no JVM of the tests lives long enough to gain by more
+STREAMING = "org.apache.spark.sql.execution.streaming"
 
 
 def start(directory):
-    """A small local session: one core, no UI, UTC, ANSI mode."""
+    """A small local session: one core, no UI, UTC, ANSI mode.
+
+    Checkpoints are written by the means for file systems without links: the others run `readlink` as a process, dozens of times per batch.
+    """
     from pyspark.sql import SparkSession
 
     settings = {
@@ -35,9 +40,10 @@ def start(directory):
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.debug.maxToStringFields": "10000",
+        "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.log.level": "ERROR",
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={directory} -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={directory} {QUICK_JVM}",
     }
     builder = SparkSession.builder.master("local[1]").appName("everview")
     for name, value in settings.items():

@@ -326,7 +326,7 @@ def test_streams(spark):
         sums = {query: DeltaSum.of(view) for query, view in views.items()}
         held = {name: Counter() for name in TABLES}
         wrong = {}
-        for step in range(5):
+        for step in range(3):
             changes = {}
             for name, table in db.tables.items():
                 columns = [c.name for c in table.columns]

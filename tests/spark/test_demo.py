@@ -15,7 +15,7 @@ def small(monkeypatch, streaming):
     monkeypatch.setattr(demo, "start", lambda _: streaming)
     monkeypatch.setattr(streaming, "stop", lambda: None, raising=False)
     monkeypatch.setattr(demo, "HOT_ROWS", 40)
-    monkeypatch.setattr(demo, "REVENUE_BATCHES", 3)
+    monkeypatch.setattr(demo, "REVENUE_BATCHES", 2)
     monkeypatch.setattr(demo, "_ORDERS_PER_BATCH", 60)
     return demo
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from spark_oracle import QUICK_JVM
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -60,6 +61,7 @@ def run(folder):
         "PATH": f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}",
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_TOOL_OPTIONS": QUICK_JVM,
     }
     command = [COMMAND, "--remote", "local[1]", "run", "--spec", "my-pipeline.yml"]
     done = subprocess.run(

@@ -52,12 +52,18 @@ def test_it_goes_on(written, copied, spark, streaming):
     assert nothing.batches == {}
 
 
-def test_it_goes_on_with_other_partitions(written, copied, streaming):
+def with_partitions(streaming, count):
+    """A session with another number of partitions."""
     session = streaming.newSession()
     for name in ("providerClass", "rocksdb.changelogCheckpointing.enabled"):
         name = f"spark.sql.streaming.stateStore.{name}"
         session.conf.set(name, streaming.conf.get(name))
-    session.conf.set("spark.sql.shuffle.partitions", "5")
+    session.conf.set("spark.sql.shuffle.partitions", str(count))
+    return session
+
+
+def test_it_goes_on_with_other_partitions(written, copied, streaming):
+    session = with_partitions(streaming, 5)
     run = go_on(written, copied, shards=2, session=session)
     assert list(run.batches) == [3]
     assert collected(full_result(session, str(copied))) == written.recomputed(PAIRS)[3]
@@ -221,7 +227,7 @@ def test_bytes_written_stay_proportional_with_snapshots(engine, monkeypatch):
 
 def test_what_a_batch_writes_does_not_grow_with_the_state(spark, streaming, tmp_path):
     """Fifty batches of the same size over state that grows fifty times."""
-    given = Scenario(spark, streaming, tmp_path, tables("edge"))
+    given = Scenario(spark, with_partitions(streaming, 1), tmp_path, tables("edge"))
     for at in range(50):
         given.batch({"edge": [((at * 20 + i, at), "insert") for i in range(20)]})
     run = given.run("SELECT x.a, y.b FROM edge x JOIN edge y ON x.a = y.a", shards=1)
