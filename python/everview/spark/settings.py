@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ _TASK_CPUS = "spark.task.cpus"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _TIME_ZONE = "spark.sql.session.timeZone"
 _PYTHON = "spark.pyspark.python"
+_JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+_UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -50,11 +53,8 @@ def configure(
             hint="call configure() after master(), or pass executor_cores=",
         )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the driver asks the environment only
-    for name, value in settings(shards=shards, executor_cores=executor_cores).items():
+    for name, value in (settings(shards=shards, executor_cores=executor_cores) | _for_speed(options)).items():
         builder = builder.config(name, value)
-    if str(options.get("spark.master", "")).startswith("local") and _FILE_MANAGER not in options:
-        # Hadoop's other way to a local file system runs `readlink` as a process, about eighty times per batch
-        builder = builder.config(_FILE_MANAGER, _BY_FILE_SYSTEM)
     return builder
 
 
@@ -68,6 +68,18 @@ def settings(*, shards: int, executor_cores: int) -> dict[str, str]:
         _TIME_ZONE: "UTC",
         _PYTHON: os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
+
+
+def _for_speed(options: Mapping[str, object]) -> dict[str, str]:
+    """Settings without which everything works, but slower; what is set already stays."""
+    found = {}
+    for name in _JAVA_OPTIONS:  # of every value that Spark reads from Arrow, Arrow would check what Spark has checked
+        given = str(options.get(name, ""))
+        if "arrow.enable" not in given:
+            found[name] = f"{given} {_UNCHECKED}".strip()
+    if str(options.get("spark.master", "")).startswith("local") and _FILE_MANAGER not in options:
+        found[_FILE_MANAGER] = _BY_FILE_SYSTEM  # the other one runs `readlink` as a process, dozens of times per batch
+    return found
 
 
 def check_settings(spark: SparkSession, *, shards: int, uses_timestamps: bool) -> None:

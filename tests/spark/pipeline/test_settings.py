@@ -11,6 +11,7 @@ from everview.spark import settings as module
 from everview.spark.settings import check_settings, configure, settings
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -53,8 +54,12 @@ def test_what_configure_sets_is_enough():
 def test_configure_sets_everything(monkeypatch):
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     builder = configure(Builder(master="local-cluster[2,3,1024]"), shards=5)
-    assert builder._options == {"spark.master": "local-cluster[2,3,1024]"} | settings(shards=5, executor_cores=3)
+    assert settings(shards=5, executor_cores=3).items() <= builder._options.items()
+    unchecked = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
     assert builder._options == {
+        "spark.driver.extraJavaOptions": unchecked,
+        "spark.executor.extraJavaOptions": unchecked,
+        "spark.sql.streaming.checkpointFileManagerClass": FILES,
         "spark.master": "local-cluster[2,3,1024]",
         PROVIDER: ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -64,6 +69,15 @@ def test_configure_sets_everything(monkeypatch):
         "spark.pyspark.python": sys.executable,
     }
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_configure_keeps_what_is_set_for_speed():
+    java, files = "spark.driver.extraJavaOptions", "spark.sql.streaming.checkpointFileManagerClass"
+    builder = Builder(master="local").config(java, "-Xss4m").config(files, "other")
+    options = configure(builder)._options
+    assert options[java].startswith("-Xss4m -Darrow.") and options[files] == "other"
+    assert configure(builder)._options[java] == options[java], "a second time adds nothing"
+    assert files not in configure(Builder(master="yarn", executor_cores="2"))._options, "it may be any file system"
 
 
 def test_configure_keeps_the_python_that_is_chosen(monkeypatch):
