@@ -1,7 +1,8 @@
 """An engine that survives the loss of its process: a log of what arrived and snapshots in a state store, the engine itself in memory.
 
-What: every batch is appended to the log as it came, or as the stage wants it logged; when the log outgrows the last snapshot, a new one takes its place. The engine stays in
-the memory of the worker, and the state store says whether it may be used: every batch leaves a version and a nonce in both.
+What: every batch is appended to the log as it came, or as the stage wants it logged; when the log outgrows the last snapshot, a new one takes
+its place. The engine stays in the memory of the worker, and the state store says whether it may be used: every batch leaves a version and a
+nonce in both.
 Representation: ``Store`` is what a state store offers for one engine. A log entry is a blob behind its batch's version and nonce. All
 entries of one version are one batch and are applied together.
 Invariants: U1, a held engine is used only if its version and nonce are those of the store, or of a batch in the store's log (then the
