@@ -17,12 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from everview.errors import ChangeError
 from everview.interop.batch import MULTIPLICITY
 from everview.plan.distribute import REST
 from everview.shards.blob import Section
 from everview.shards.carried import apart, shown_netted
 from everview.shards.changes import net
-from everview.shards.view_engine import ViewEngine
+from everview.shards.view_engine import SET_ASIDE, ViewEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,12 @@ class BadRow:
             {"table": self.table, "code": self.code, "reason": self.reason, "batch": batch, "row": dict(self.row)},
             default=str,
         )
+
+
+def refused_row(table: str, code: str, reason: str, row: Mapping[str, Any]) -> ChangeError:
+    """The refusal of a row, where bad rows are not set aside."""
+    values = ", ".join(f"{name}={value!r}" for name, value in row.items())
+    return ChangeError(code, f"table `{table}`: {reason}, in the row ({values})", hint=SET_ASIDE, table=table)
 
 
 class Letters(Protocol):

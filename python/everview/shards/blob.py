@@ -65,17 +65,10 @@ def _narrowed(at: int, field: pa.Field, batches: Sequence[pa.RecordBatch]) -> pa
     return field
 
 
-def _widened(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns of a batch in the types they had before they were narrowed."""
-    if not any(field.metadata and _WIDE in field.metadata for field in batch.schema):
-        return batch
-    fields = [
-        pa.field(f.name, pa.type_for_alias(f.metadata[_WIDE].decode()), f.nullable)
-        if f.metadata and _WIDE in f.metadata
-        else f
-        for f in batch.schema
-    ]
-    return _cast(batch, pa.schema(fields))
+def _widened(field: pa.Field) -> pa.Field:
+    """The field of a column in the type it had before it was narrowed."""
+    wide = (field.metadata or {}).get(_WIDE)
+    return field if wide is None else pa.field(field.name, pa.type_for_alias(wide.decode()), field.nullable)
 
 
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -114,7 +107,8 @@ def unpack(blob: bytes) -> list[Section]:
         number, size = _SECTION.unpack_from(view, at)
         at += _SECTION.size
         with pa.ipc.open_stream(pa.py_buffer(view[at : at + size])) as reader:
-            sections.append((number, [_widened(batch) for batch in reader]))
+            schema = pa.schema([_widened(field) for field in reader.schema])
+            sections.append((number, [_cast(batch, schema) for batch in reader]))
         at += size
     return sections
 

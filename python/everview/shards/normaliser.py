@@ -21,11 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.engine import Database, KernelError, group_rows, translate
-from everview.errors import ChangeError
 from everview.interop.batch import MULTIPLICITY
 from everview.schema.datatype import BIGINT, BOOLEAN
 from everview.schema.table import Column, Table
-from everview.shards.bad_rows import BadRow, Letters
+from everview.shards.bad_rows import BadRow, Letters, refused_row
 from everview.shards.blob import Section, by_number, concat, slices
 from everview.shards.carried import apart, only_where, shown, shown_netted, together
 from everview.shards.changes import net
@@ -163,9 +162,7 @@ class _KeyedTable:
             return
         name = self._given.table.name
         if self._strict:
-            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
-            row = ", ".join(f"{k}={v!r}" for k, v in values[0].items())
-            raise ChangeError(code, f"table `{name}`: {reason}, in the row ({row})", hint=hint, table=name)
+            raise refused_row(name, code, reason, values[0])
         bad.extend(BadRow(name, code, reason, row) for row in values)
 
     # ---- images --------------------------------------------------------------------------------------------------

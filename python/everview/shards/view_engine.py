@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _HIDDEN = re.compile(r"(, )?\b_(rest|unread_\w+) ?[=:] ?-?\d+")
 _SNAPSHOT_ROWS = 1 << 16
 
+SET_ASIDE = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
+"""The way out for who meets a bad row."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
@@ -76,7 +79,7 @@ class ViewEngine:
         """A refusal under the name by which users know the table. Positions of rows mean nothing to them here."""
         code, message, table, _, hint = error.args
         if code == "ROW_NOT_FOUND":
-            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
+            hint = SET_ASIDE
         message = _HIDDEN.sub("", message)
         return translate(KernelError(code, message, self._shown.get(table, table), None, hint))
 

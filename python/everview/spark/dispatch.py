@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from everview.engine import ExpressionError, compute
-from everview.errors import ChangeError
 from everview.interop.batch import MULTIPLICITY
 from everview.schema.arrow import arrow_type
-from everview.shards.bad_rows import BadRow, DeadLetterFile
+from everview.shards.bad_rows import BadRow, DeadLetterFile, refused_row
 from everview.shards.blob import unpack
 from everview.shards.carried import ROW, apart, shown
 from everview.shards.normaliser import LIVE, SEQUENCE
@@ -108,9 +107,7 @@ class Dispatch:
         values = shown(rows, names)
         name = self._table.name
         if self.pipeline.dead_letters is None:
-            hint = "correct the input, or let such rows be set aside with on_bad_rows='quarantine'"
-            row = ", ".join(f"{k}={v!r}" for k, v in values[0].items())
-            raise ChangeError(code, f"table `{name}`: {reasons[0]}, in the row ({row})", hint=hint, table=name)
+            raise refused_row(name, code, reasons[0], values[0])
         bad += [BadRow(name, code, reason, row) for reason, row in zip(reasons, values, strict=True)]
 
     def _report(self, bad: list[BadRow]) -> None:

@@ -51,7 +51,7 @@ def full_result(spark: SparkSession, checkpoint: str, view: str | None = None) -
         return _rebuilt(spark, checkpoint, operator, batch, about)
     raise CheckpointError(
         "NO_RESULT",
-        f"there is no view {view or ''} in the checkpoint {checkpoint}".replace("  ", " "),
+        f"there is no view{'' if view is None else f' {view}'} in the checkpoint {checkpoint}",
         hint="pass the checkpointLocation of a query that writes what maintain() returned, after its first batch",
     )
 
