@@ -5,7 +5,9 @@ from everview.schema.datatype import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING
 from everview.schema.table import Column, Table
 from everview.testing.oracle import Sql, average, sql, to_duckdb
 from everview.testing.replay import Replay
-from everview.testing.strategies import LONG, MONEY, Scenario, streams
+from everview.testing.strategies import Scenario
+from everview.testing.streams import streams
+from everview.testing.values import LONG, MONEY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

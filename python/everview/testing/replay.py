@@ -13,7 +13,8 @@ from everview.errors import ChangeError
 from everview.schema.datatype import DataType, Kind
 from everview.testing.asserts import DeltaSum, assert_view_equals
 from everview.testing.oracle import MULTIPLICITY, Oracle, Row, bits, difference, meaning, repeated, rows_of, table_of
-from everview.testing.strategies import Batch, Change, Scenario
+from everview.testing.strategies import Scenario
+from everview.testing.streams import Batch, Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
