@@ -34,16 +34,22 @@ from everview.spark.maintain import PipelinePlan, assemble, plan_pipeline
 
 @dataclass
 class Run:
-    """One run: rows in and out after the first batch, seconds they took, and rows emitted by engine and batch."""
+    """One run: rows in and out after the first batch, seconds they took, and rows emitted and held by engine and batch."""
 
     rows_in: int
     rows_out: int
     seconds: float
     first: float
     counts: dict[tuple[str, int, int], int]
+    held: dict[tuple[str, int, int], int]
     kernel: float
     rebuilt: int
     checksum: Any = None
+    sample: Any = None
+
+
+_SAMPLED = 10
+"""The batch whose rows the empty kernel emits."""
 
 
 def session(cores: int, shards: int) -> SparkSession:
@@ -72,12 +78,16 @@ def frames(spark: SparkSession, workload: Workload) -> dict[str, Any]:
 
 
 def run(plan: PipelinePlan, shards: int, *, collect: bool = False) -> Run:
-    """Run a pipeline over all files into a sink that reads every row and keeps none; with ``collect`` it sums the changes up."""
+    """Run a pipeline over all files into a sink that reads every row and keeps none; with ``collect`` it sums the changes up and keeps those of one batch."""
     checkpoint = tempfile.mkdtemp(prefix="everview-bench-")
     changes = assemble(plan, change_types=True)
     total: dict[str, int] = {}
+    sample: list[Any] = []
 
     def add_up(frame: Any, batch: int) -> None:
+        sampled = batch == _SAMPLED
+        if sampled:
+            frame.persist()
         sign = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
         names = [c for c in frame.columns if not c.startswith("_")]
         found = frame.selectExpr(
@@ -85,16 +95,21 @@ def run(plan: PipelinePlan, shards: int, *, collect: bool = False) -> Run:
         ).head()
         total["rows"] = total.get("rows", 0) + int(found["n"] or 0)
         total["hash"] = total.get("hash", 0) + int(found["h"] or 0)
+        if sampled:
+            sample.append(frame.toArrow())
+            frame.unpersist()
 
     writer = changes.writeStream.foreachBatch(add_up) if collect else changes.writeStream.format("noop")
     query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
     progress = [p for p in query.recentProgress if p["numInputRows"]]
     counts: dict[tuple[str, int, int], int] = {}
+    held: dict[tuple[str, int, int], int] = {}
     kernel, rebuilt, rows_out = 0.0, 0, 0
     for at, p in enumerate(progress):
         for stage, values in read_metrics(p).items():
             counts |= {(stage, i, p["batchId"]): int(values[f"rows_out_{i}"]) for i in range(shards)}
+            held |= {(stage, i, p["batchId"]): int(values[f"state_rows_{i}"]) for i in range(shards)}
             if at:
                 kernel += values["seconds"]
                 rebuilt += int(values["rebuilt"])
@@ -104,7 +119,7 @@ def run(plan: PipelinePlan, shards: int, *, collect: bool = False) -> Run:
     shutil.rmtree(checkpoint, ignore_errors=True)
     seconds = [p["batchDuration"] / 1000 for p in progress]
     rows_in = sum(p["numInputRows"] for p in progress[1:])
-    return Run(rows_in, rows_out, sum(seconds[1:]), seconds[0], counts, kernel, rebuilt, total or None)
+    return Run(rows_in, rows_out, sum(seconds[1:]), seconds[0], counts, held, kernel, rebuilt, total or None, *sample)
 
 
 def recomputed(spark: SparkSession, workload: Workload) -> dict[str, int]:
@@ -132,8 +147,7 @@ def compare(spark: SparkSession, workload: Workload, shards: int, repeat: int, c
         raise SystemExit(
             f"{workload.name}: the summed deltas {checked.checksum} are not the recomputed result {expected}"
         )
-    emitted = [(c.name, str(c.type)) for c in plan.layout.emitted]
-    empty = replace(plan, pipeline=emptied(plan.pipeline, emitted, checked.counts))
+    empty = replace(plan, pipeline=emptied(plan.pipeline, checked.sample, checked.counts, checked.held))
     real_runs, empty_runs = [], []
     for _ in range(repeat):
         real_runs.append(run(plan, shards))

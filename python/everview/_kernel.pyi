@@ -1,5 +1,6 @@
 # The native part of everview: tables and views as word slabs, the commit of batches, scalar expressions.
 
+from collections.abc import Callable
 from typing import Any, Literal, final
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ class KernelError(Exception): ...  # A refusal: ``args`` is (code, message, tabl
 class Database:
     # Tables, views and the commit of batches. Safe to share between threads; commits are serialised.
 
-    def __new__(cls) -> Database: ...
+    def __new__(cls, threads: int = 1) -> Database: ...
     def create_table(
         self,
         name: str,
@@ -30,6 +31,7 @@ class Database:
         changes: list[tuple[int, Literal["rows", "upsert", "update", "keys"], pa.RecordBatch]],
         deltas: bool,
         ignore_missing: bool,
+        pieces: Callable[[pa.RecordBatch], object] | None = None,
     ) -> list[tuple[int, pa.RecordBatch]]: ...
     def open(self, view: int) -> Cursor: ...
     def lookup(self, view: int, columns: list[int], values: pa.RecordBatch) -> Cursor: ...

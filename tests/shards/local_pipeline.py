@@ -86,13 +86,14 @@ class LocalPipeline:
     def _stage(self, stage, arriving):
         leaving = []
         for number, blobs in sorted(_by_destination(arriving).items()):
-            leaving += self.pipeline.forward(stage, number, self.run(stage, number, blobs).delta)
+            leaving += self.pipeline.forward(stage, number, self.run(stage, number, blobs))
         return leaving
 
     def run(self, stage, number, blobs):
+        """Runs a batch of one engine: yields its delta, returns what it took."""
         store = self.stores.setdefault((stage, number), MemoryStore())
         holder = self.random.choice(self.holders)
-        outcome = self.engine(stage, number, holder).run(self.wrap(store), blobs)
+        outcome = yield from self.engine(stage, number, holder).run(self.wrap(store), blobs)
         self.sources.append(outcome.source)
         return outcome
 

@@ -14,6 +14,7 @@ from everview.schema.datatype import BIGINT, INT, STRING
 from everview.schema.table import Column, Table
 from everview.shards import blob as blobs_of_rows, durable
 from everview.shards.durable import Holder
+from everview.shards.returning import Returning
 from everview.testing.memory_store import MemoryStore
 
 T = Table("t", (Column("g", BIGINT), Column("x", BIGINT)))
@@ -280,7 +281,9 @@ def test_bytes_written_are_proportional_to_bytes_received():
             rows = t_batch([(n * 250 + i, i * 7919 * n, 1) for i in range(250)])
             blobs = [blob for _, blob in run.pipeline.dispatch(0, iter(rows.values()))]
             before, old = store.written, store.snapshot
-            outcome = run.run("shard", 0, blobs)
+            running = Returning(run.run("shard", 0, blobs))
+            list(running)
+            outcome = running.returned
             received += sum(map(len, blobs))
             assert outcome.written == store.written - before
             if store.snapshot is old:
@@ -516,7 +519,7 @@ def test_a_blob_that_is_damaged_on_its_way_is_refused():
     assert zlib.crc32(blob[8:]) == int.from_bytes(blob[4:8], "little")
     for at in range(0, len(blob), 5):
         with pytest.raises(CheckpointError, match="CHECKPOINT_DAMAGED"):
-            run.run("shard", 0, [flipped(blob, at)])
+            list(run.run("shard", 0, [flipped(blob, at)]))
 
 
 # ---- restoring in pieces ---------------------------------------------------------------------------------------------

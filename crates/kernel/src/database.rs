@@ -12,7 +12,7 @@ use crate::pool::WordPool;
 use crate::retention::Window;
 use crate::table::{BaseTable, Change, Staged};
 use crate::tree::AtomChanges;
-use crate::view::{Context, Cursor, View};
+use crate::view::{Context, Cursor, Pieces, View};
 use arrow_array::ArrayRef;
 use everview_expr::DataType;
 
@@ -25,9 +25,23 @@ pub struct Database {
     pool: WordPool,
     /// Counts commits and definitions: cursors of an earlier epoch are stale.
     epoch: u64,
+    /// How many threads may enumerate a delta, beside the one that commits.
+    helpers: usize,
+}
+
+/// What views need of a database whose views are borrowed.
+macro_rules! context {
+    ($database:ident) => {
+        Context { interner: &mut $database.interner, pool: &$database.pool, threads: 1 + $database.helpers }
+    };
 }
 
 impl Database {
+    /// An empty database that uses so many threads at most.
+    pub fn with_threads(threads: usize) -> Self {
+        Self { helpers: threads.saturating_sub(1), ..Self::default() }
+    }
+
     /// Adds a table; returns its position.
     pub fn create_table(
         &mut self,
@@ -58,7 +72,7 @@ impl Database {
         let staged: Vec<Option<Staged>> =
             (0..tables.len()).map(|t| view.reads(t).then(|| self.table(t).everything())).collect();
         let changes = scan(&view, &self.tables, &staged, &mut self.interner, &self.pool)?;
-        let applied = view.build(&changes, &mut Context { interner: &mut self.interner, pool: &self.pool });
+        let applied = view.build(&changes, &mut context!(self));
         if let Err(error) = applied {
             view.release_texts(&mut self.interner);
             self.interner.sweep();
@@ -134,11 +148,15 @@ impl Database {
     }
 
     /// Applies a batch over some tables. With `deltas`, returns the net change of every view that a table concerned feeds.
+    ///
+    /// With `pieces`, and if only one view is concerned, parts of its change may leave there, before the batch has been applied but when
+    /// nothing can refuse it any more; what is returned is the rest.
     pub fn commit(
         &mut self,
         changes: &[(usize, Change)],
         deltas: bool,
         ignore_missing: bool,
+        mut pieces: Option<Pieces>,
     ) -> Result<Vec<(usize, Flow)>, KernelError> {
         let mut staged: Vec<Option<Staged>> = Vec::new();
         staged.resize_with(self.tables.len(), || None);
@@ -159,7 +177,8 @@ impl Database {
         let mut refused = None;
         for (at, (view, changes)) in scanned.iter().enumerate() {
             let target = self.views[*view].as_mut().expect("scanned views exist");
-            match target.apply(changes, deltas, &mut Context { interner: &mut self.interner, pool: &self.pool }) {
+            let pieces = pieces.take_if(|_| scanned.len() == 1);
+            match target.apply(changes, deltas, pieces, &mut context!(self)) {
                 Ok(flow) => flows.push((*view, flow)),
                 Err(error) => {
                     refused = Some((at, error));
@@ -170,7 +189,7 @@ impl Database {
         if let Some((at, mut error)) = refused {
             for (view, changes) in scanned[..=at].iter().rev() {
                 let target = self.views[*view].as_mut().expect("scanned views exist");
-                target.undo(changes, deltas, &mut Context { interner: &mut self.interner, pool: &self.pool });
+                target.undo(changes, deltas, &mut context!(self));
             }
             for (table, batch) in self.tables.iter_mut().zip(&mut staged) {
                 if let (Some(table), Some(batch)) = (table, batch) {
@@ -238,7 +257,7 @@ impl Database {
     /// The next rows of a view's full result.
     pub fn read(&mut self, view: usize, cursor: &mut Cursor, limit: usize) -> Result<Option<Flow>, KernelError> {
         let target = self.views[view].as_mut().expect("the session knows which views there are");
-        target.read(cursor, limit, &mut Context { interner: &mut self.interner, pool: &self.pool })
+        target.read(cursor, limit, &mut context!(self))
     }
 }
 

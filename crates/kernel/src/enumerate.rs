@@ -10,10 +10,11 @@
 //! witnesses of a batch lead to the same rows (`repeat`), they are walked once and copied from the sink.
 
 use crate::annotation;
+use crate::hash::fold;
 use crate::rows::{LIVE, NONE, Rows};
 use crate::shape::EmittedWord;
 use crate::tree::Tree;
-use std::cell::Cell;
+use hashbrown::HashTable;
 
 /// Where the rows of a step come from, given the rows of earlier steps.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +41,6 @@ pub(crate) struct Program {
     outer: Vec<Vec<(usize, usize)>>,
     /// Emitted columns of the last step: column, word.
     inner: Vec<(usize, usize)>,
-    /// Rows passed over because of their marks since the last run ended.
-    passed: Cell<u64>,
 }
 
 /// Rows of a sink that one witness led to, and the rows visited for them.
@@ -52,6 +51,26 @@ pub(crate) struct Block {
     pub(crate) steps: u64,
 }
 
+/// Blocks by the entry above their witness.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    index: HashTable<(u32, Block)>,
+}
+
+impl Blocks {
+    pub(crate) fn find(&self, entry: u32) -> Option<Block> {
+        self.index.find(fold(0, u64::from(entry)), |(of, _)| *of == entry).map(|(_, block)| *block)
+    }
+
+    pub(crate) fn insert(&mut self, entry: u32, block: Block) {
+        self.index.insert_unique(fold(0, u64::from(entry)), (entry, block), |(of, _)| fold(0, u64::from(*of)));
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.index.clear();
+    }
+}
+
 /// Where an enumeration stands. Valid as long as the tree does not change.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
@@ -59,6 +78,8 @@ pub struct Walk {
     at: usize,
     /// The product of the annotations of the steps bound so far, per step.
     weights: Vec<i128>,
+    /// Rows passed over because of their marks.
+    passed: u64,
 }
 
 /// Emitted rows, column by column.
@@ -73,8 +94,9 @@ pub struct Sink {
     start: Vec<i128>,
     /// All annotations are 1: results carry the weight of their witness.
     unit: bool,
-    counted: usize,
     walk: Walk,
+    /// By entry above a witness, the rows that the first witness with this entry led to.
+    pub(crate) blocks: Blocks,
 }
 
 impl Sink {
@@ -103,7 +125,7 @@ impl Sink {
     }
 
     /// Drops the rows.
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
         self.components.iter_mut().for_each(Vec::clear);
         self.multiplicities.clear();
@@ -115,11 +137,12 @@ impl Sink {
         self.start.extend_from_slice(weight);
     }
 
-    /// Rows emitted since this was last asked.
-    pub(crate) fn take_count(&mut self) -> u64 {
-        let count = self.len() - self.counted;
-        self.counted = self.len();
-        count as u64
+    /// Moves the rows of another sink here.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.columns.iter_mut().zip(&mut other.columns).for_each(|(to, from)| to.append(from));
+        self.components.iter_mut().zip(&mut other.components).for_each(|(to, from)| to.append(from));
+        self.multiplicities.append(&mut other.multiplicities);
+        other.blocks.forget();
     }
 
     /// Rows that follow have annotation 1 in every node but the witness.
@@ -181,7 +204,7 @@ impl Program {
                 outer[step].push((column, word));
             }
         }
-        Some(Self { steps, outer, inner, passed: Cell::new(0) })
+        Some(Self { steps, outer, inner })
     }
 
     /// Whether a result is one row of the starting node.
@@ -223,8 +246,9 @@ impl Program {
         let mut walk = std::mem::take(&mut sink.walk);
         self.begin(tree, row, &mut walk, sink, skip);
         let (steps, overflow) = self.run(tree, &mut walk, sink, skip, usize::MAX);
+        let passed = std::mem::take(&mut walk.passed);
         sink.walk = walk;
-        (steps + self.passed.take(), overflow)
+        (steps + passed, overflow)
     }
 
     /// Places a walk before the first result through `row`.
@@ -238,7 +262,7 @@ impl Program {
             walk.weights[..tree.components].copy_from_slice(&sink.start);
         }
         if self.steps.len() > 1 {
-            walk.rows[1] = self.first(tree, &walk.rows, 1, skip);
+            walk.rows[1] = self.first(tree, walk, 1, skip);
         }
     }
 
@@ -264,7 +288,7 @@ impl Program {
                 self.fill(tree, walk, at - 1, length, sink);
                 walk.at = at - 1;
                 if at > 1 {
-                    walk.rows[at - 1] = self.next(tree, walk.rows[at - 1], at - 1, skip);
+                    walk.rows[at - 1] = self.next(tree, walk.rows[at - 1], at - 1, skip, &mut walk.passed);
                 }
                 continue;
             }
@@ -294,7 +318,7 @@ impl Program {
                 overflow |= bind_weight(tree, self.steps[at].node, row, at, &mut walk.weights);
             }
             walk.at = at + 1;
-            walk.rows[at + 1] = self.first(tree, &walk.rows, at + 1, skip);
+            walk.rows[at + 1] = self.first(tree, walk, at + 1, skip);
         }
         for at in 0..last.min(walk.at + 1) {
             self.fill(tree, walk, at, length, sink);
@@ -343,7 +367,7 @@ impl Program {
             if below != NONE {
                 break;
             }
-            row = self.next(tree, row, last - 1, skip);
+            row = self.next(tree, row, last - 1, skip, &mut walk.passed);
         }
         sink.columns[column] = values;
         walk.rows[last - 1] = row;
@@ -364,10 +388,10 @@ impl Program {
         let last = self.steps.len() - 1;
         let outer = &tree.nodes[self.steps[last - 1].node].rows;
         let start = sink.columns[self.inner[0].0].len();
-        let passed = self.passed.get();
-        walk.rows[last] = self.first(tree, &walk.rows, last, skip);
+        let passed = walk.passed;
+        walk.rows[last] = self.first(tree, walk, last, skip);
         let (_, count, _) = self.emit_run(tree, walk, sink, skip, usize::MAX);
-        let visited = 1 + count as u64 + self.passed.replace(passed) - passed;
+        let visited = 1 + count as u64 + std::mem::replace(&mut walk.passed, passed) - passed;
         let (mut row, mut steps, mut end) = (walk.rows[last - 1], 0, start);
         while row != NONE {
             if end > start {
@@ -380,7 +404,7 @@ impl Program {
                 sink.columns[column].resize(end, outer.value(row, word));
             }
             steps += visited;
-            row = self.next(tree, row, last - 1, skip);
+            row = self.next(tree, row, last - 1, skip, &mut walk.passed);
         }
         (walk.rows[last - 1], walk.at) = (NONE, last - 1);
         steps
@@ -412,7 +436,7 @@ impl Program {
                     column.push(rows.value(row, *word));
                     count += 1;
                 } else {
-                    self.passed.set(self.passed.get() + 1);
+                    walk.passed += 1;
                 }
                 row = next;
             }
@@ -428,13 +452,14 @@ impl Program {
                 overflow |= push_weight(sink, &walk.weights[last * components..(last + 1) * components]);
             }
             count += 1;
-            row = self.next(tree, row, last, skip);
+            row = self.next(tree, row, last, skip, &mut walk.passed);
         }
         (row, count, overflow)
     }
 
     #[inline]
-    fn first(&self, tree: &Tree, rows: &[u32], at: usize, skip: u32) -> u32 {
+    fn first(&self, tree: &Tree, walk: &mut Walk, at: usize, skip: u32) -> u32 {
+        let rows = &walk.rows;
         let row = match self.steps[at].source {
             Source::Start => NONE,
             Source::Parents { from, hub, .. } => {
@@ -447,14 +472,14 @@ impl Program {
             }
         };
         if skip != 0 && row != NONE && tree.nodes[self.steps[at].node].rows.has_any(row, skip) {
-            self.passed.set(self.passed.get() + 1);
-            return self.next(tree, row, at, skip);
+            walk.passed += 1;
+            return self.next(tree, row, at, skip, &mut walk.passed);
         }
         row
     }
 
     #[inline]
-    fn next(&self, tree: &Tree, row: u32, at: usize, skip: u32) -> u32 {
+    fn next(&self, tree: &Tree, row: u32, at: usize, skip: u32, passed: &mut u64) -> u32 {
         let rows = &tree.nodes[self.steps[at].node].rows;
         let mut row = row;
         loop {
@@ -466,7 +491,7 @@ impl Program {
             if skip == 0 || row == NONE || !rows.has_any(row, skip) {
                 return row;
             }
-            self.passed.set(self.passed.get() + 1);
+            *passed += 1;
         }
     }
 }

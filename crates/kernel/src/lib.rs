@@ -1,6 +1,6 @@
 //! The everview kernel: semi-join trees, base tables, finishing operators and the commit of a batch.
 //!
-//! From the bottom up: `rows` and `hub` are the slabs; `tree`, `settle` and `enumerate` are the semi-join tree, `totals` its answers without
+//! From the bottom up: `rows` and `hub` are the slabs; `tree`, `pending`, `settle`, `enumerate`, `witness` and `delta` are the semi-join tree, `totals` its answers without
 //! enumeration; `codec` and `interner` turn Arrow columns into words and back; `table` is a base table, `scan` the way from its changes
 //! to an atom's; `aggregate` and `distinct` are the operators above a tree; `view` is a chain of them; `database` commits batches;
 //! `exchange` is for rows that travel between engines.
@@ -13,6 +13,7 @@ pub mod codec;
 pub mod consolidate;
 pub mod counters;
 pub mod database;
+pub mod delta;
 mod display;
 pub mod distinct;
 pub mod double_sum;
@@ -23,6 +24,7 @@ pub mod hash;
 pub mod hub;
 pub mod interner;
 mod key_index;
+mod pending;
 pub mod plan;
 pub mod pool;
 pub mod retention;
@@ -35,3 +37,4 @@ mod table_read;
 pub mod totals;
 pub mod tree;
 pub mod view;
+mod witness;

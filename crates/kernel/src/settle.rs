@@ -9,16 +9,17 @@
 //! its other factors times the entry's saved sum. S2 every result holds exactly one row of C, so the witnesses' results are disjoint.
 
 use crate::annotation;
-use crate::enumerate::{Block, Sink};
+use crate::delta::Delta;
+use crate::pending::{Pending, PendingRows};
 use crate::rows::{ALIVE, DOOMED, LIVE, NEW, NONE};
-use crate::tree::{Pending, Tree};
+use crate::tree::Tree;
 
 /// A row of the level being settled: its status before and after.
 #[derive(Clone, Copy, Debug)]
-struct Changed {
-    row: u32,
-    was: bool,
-    now: bool,
+pub(crate) struct Changed {
+    pub(crate) row: u32,
+    pub(crate) was: bool,
+    pub(crate) now: bool,
 }
 
 /// An entry touched while settling a level.
@@ -50,8 +51,6 @@ pub(crate) struct Scratch {
     saved: Vec<i128>,
     born: Vec<(usize, u32)>,
     stack: Vec<(usize, u32)>,
-    /// Per stamped entry above the witnesses being enumerated what was emitted for the first of them.
-    blocks: Vec<(u32, Block)>,
 }
 
 impl Tree {
@@ -61,33 +60,34 @@ impl Tree {
     pub(crate) fn step(
         &mut self,
         node: usize,
-        pending: &[Pending],
-        factors: &[i128],
-        mut sink: Option<&mut Sink>,
+        pending: &PendingRows,
+        mut delta: Option<&mut Delta>,
         skip_marked: bool,
     ) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.change_rows(node, pending, factors, &mut scratch);
+        self.change_rows(node, pending, &mut scratch);
         let mut at = node;
         while !self.nodes[at].connex {
             if scratch.level.is_empty() {
                 break;
             }
-            at = self.rise(at, &mut scratch, sink.is_some());
+            at = self.rise(at, &mut scratch, delta.is_some());
         }
         if !scratch.level.is_empty() {
-            if let Some(sink) = sink.as_deref_mut() {
-                self.emit(at, &mut scratch, |c| c.was, sink, if skip_marked { NEW } else { 0 });
+            if let Some(delta) = delta.as_deref_mut() {
+                let skip = if skip_marked { NEW } else { 0 };
+                self.emit(at, (&scratch.level, &scratch.values), |c| c.was, delta, skip);
             }
             self.settle_status(at, &mut scratch);
-            if let Some(sink) = sink {
-                self.emit(at, &mut scratch, |c| !c.was && c.now, sink, if skip_marked { DOOMED } else { 0 });
+            if let Some(delta) = delta {
+                let skip = if skip_marked { DOOMED } else { 0 };
+                self.emit(at, (&scratch.level, &scratch.values), |c| !c.was && c.now, delta, skip);
             }
         }
         scratch.level.clear();
         scratch.values.clear();
         self.scratch = scratch;
-        for change in pending {
+        for change in &pending.rows {
             if self.nodes[node].rows.weight(change.row) == 0 {
                 self.free_row(node, change.row);
             }
@@ -95,12 +95,12 @@ impl Tree {
     }
 
     /// Updates multiplicities and factors; collects the rows whose status or annotation changes into `level`.
-    fn change_rows(&mut self, node: usize, pending: &[Pending], factors: &[i128], scratch: &mut Scratch) {
+    fn change_rows(&mut self, node: usize, pending: &PendingRows, scratch: &mut Scratch) {
         let components = self.components;
         let stored = self.nodes[node].factors.iter().flatten().count();
         let weightless = self.set;
-        self.counters.updates += pending.len() as u64;
-        for (i, &Pending { row, weight }) in pending.iter().enumerate() {
+        self.counters.updates += pending.rows.len() as u64;
+        for (i, &Pending { row, weight }) in pending.rows.iter().enumerate() {
             if self.nodes[node].rows.has(row, NEW) {
                 self.link_row(node, row);
             }
@@ -116,7 +116,7 @@ impl Tree {
             target.rows.set_weight(row, after);
             target.repeated = target.repeated + usize::from(after > 1) - usize::from(before > 1);
             if stored > 0 {
-                self.overflow |= target.rows.add_factors(row, &factors[i * stored..(i + 1) * stored]);
+                self.overflow |= target.rows.add_factors(row, &pending.factors[i * stored..(i + 1) * stored]);
             }
             let now = after > 0 && target.rows.supported(row);
             self.overflow |= self.own_overflows(node, row);
@@ -425,63 +425,6 @@ impl Tree {
                 }
             }
         }
-    }
-
-    /// Emits the results through the witnesses that `wanted` selects, weighted with the change of their annotation.
-    ///
-    /// Where all else depends on the entry above the witness only, the results of a second witness with this entry are those of the first
-    /// but for the witness: they are copied. They count as visited all the same.
-    fn emit(
-        &mut self,
-        node: usize,
-        scratch: &mut Scratch,
-        wanted: impl Fn(&Changed) -> bool,
-        sink: &mut Sink,
-        skip: u32,
-    ) {
-        let components = self.components;
-        let program = self.programs[node].take().expect("connex nodes have a program");
-        let shared = self.nodes[node].up.filter(|_| scratch.level.len() > 1 && program.repeats(sink));
-        for (i, change) in scratch.level.iter().enumerate() {
-            if !wanted(change)
-                || !self.nodes[node].rows.has(change.row, LIVE)
-                || self.nodes[node].rows.has_any(change.row, skip)
-            {
-                continue;
-            }
-            let sign = [if change.now { 1 } else { -1 }];
-            let weight = if self.set { &sign[..] } else { &scratch.values[i * components..(i + 1) * components] };
-            if weight.iter().all(|&v| v == 0) {
-                continue;
-            }
-            if program.is_single() {
-                self.counters.steps += 1;
-                self.overflow |= program.emit_single(self, change.row, weight, sink);
-                continue;
-            }
-            sink.start(weight);
-            let shared = shared.map(|(hub, _)| (hub, self.nodes[node].rows.up(change.row)));
-            if let Some((hub, entry)) = shared
-                && let Some((_, block)) = scratch.blocks.get(self.edges[hub].hub.stamp(entry) as usize)
-            {
-                program.repeat(self, change.row, *block, sink);
-                self.counters.steps += block.steps;
-                continue;
-            }
-            let first = sink.len();
-            let (steps, overflow) = program.run_from(self, change.row, sink, skip);
-            self.counters.steps += steps;
-            self.overflow |= overflow;
-            if let Some((hub, entry)) = shared {
-                self.edges[hub].hub.set_stamp(entry, scratch.blocks.len() as u32);
-                scratch.blocks.push((entry, Block { first, end: sink.len(), steps }));
-            }
-        }
-        if let Some((hub, _)) = shared {
-            scratch.blocks.drain(..).for_each(|(entry, _)| self.edges[hub].hub.set_stamp(entry, NONE));
-        }
-        self.counters.emitted += sink.take_count();
-        self.programs[node] = Some(program);
     }
 }
 

@@ -14,9 +14,11 @@
 
 use crate::annotation;
 use crate::counters::Counters;
+use crate::delta::Delta;
 use crate::enumerate::{Program, Sink};
 use crate::hub::Hub;
-use crate::rows::{ALIVE, DOOMED, LINKED, LIVE, NEW, NONE, Rows};
+use crate::pending::PendingRows;
+use crate::rows::{ALIVE, LINKED, LIVE, Rows};
 use crate::shape::{HeadLayout, HubShape, KeySpec, NodeShape, TreeShape, head_layout, key_spec, row_layout};
 
 /// The net changes of one atom: rows as words, row after row, with the change of multiplicity and of each factor.
@@ -98,13 +100,6 @@ pub(crate) struct Edge {
     pub(crate) masked: bool,
 }
 
-/// A pending change of one row.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pending {
-    pub(crate) row: u32,
-    pub(crate) weight: i64,
-}
-
 /// Whether a batch could be applied within range, and whether its delta may hold a row more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
@@ -121,8 +116,8 @@ pub struct Tree {
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) top: usize,
-    /// Per atom its node.
-    atom_nodes: Vec<usize>,
+    /// Per atom its node, which is no other atom's.
+    pub(crate) atom_nodes: Vec<usize>,
     /// The atoms from the leaves up: inserted rows then find their support in place.
     order: Vec<usize>,
     pub(crate) components: usize,
@@ -136,8 +131,8 @@ pub struct Tree {
     pub(crate) overflow: bool,
     pub(crate) counters: Counters,
     pub(crate) scratch: crate::settle::Scratch,
-    pending: Vec<Vec<Pending>>,
-    pending_factors: Vec<Vec<i128>>,
+    /// Per atom its rows in the batch.
+    pub(crate) pending: Vec<PendingRows>,
     /// Buffers for keys, as many as guards stand above each other.
     keys: Vec<Vec<u64>>,
 }
@@ -174,8 +169,7 @@ impl Tree {
         order.sort_by_key(|&atom| depth_first(&atom_nodes[atom]));
         let mut tree = Self {
             full: nodes.iter().all(|n| n.connex),
-            pending: vec![Vec::new(); atom_nodes.len()],
-            pending_factors: vec![Vec::new(); atom_nodes.len()],
+            pending: vec![PendingRows::default(); atom_nodes.len()],
             nodes,
             edges,
             top,
@@ -248,19 +242,29 @@ impl Tree {
     ///
     /// Every row's multiplicity must stay at least 0; the caller has checked this on the base tables.
     pub fn apply(&mut self, changes: &[AtomChanges], sink: Option<&mut Sink>) -> Applied {
+        self.apply_into(changes, sink.map(|sink| Delta::new(sink, &mut [], None)))
+    }
+
+    /// As `apply`, with a delta of which pieces may leave before the end. They do where every row weighs 1: nothing can overflow then, and
+    /// no two rows of the delta are equal.
+    pub fn apply_into(&mut self, changes: &[AtomChanges], mut delta: Option<Delta>) -> Applied {
         self.overflow = false;
-        let mut repeated = self.nodes.iter().any(|n| n.repeated > 0);
-        for (atom, change) in changes.iter().enumerate() {
-            repeated |= self.resolve(atom, change);
-        }
+        let threads = if let Some(delta) = &delta
+            && changes.iter().map(|c| c.weights.len()).sum::<usize>() > delta.share()
+        {
+            delta.threads()
+        } else {
+            1
+        };
+        let resolved = self.each_atom(threads, |atom, node, pending| pending.resolve(node, &changes[atom]));
+        self.counters.probes += changes.iter().map(|c| c.weights.len() as u64).sum::<u64>();
+        self.overflow |= resolved.overflow;
+        let repeated = resolved.repeated || self.nodes.iter().any(|n| n.repeated > 0);
         // joins of sets that keep all columns: every row weighs 1, and marks keep the atoms' deltas apart
         let marked = self.full && (self.set || self.components == 1 && !repeated);
-        let changed = self.pending.iter().filter(|p| !p.is_empty()).count();
-        let mut sink = sink;
-        if let Some(sink) = sink.as_deref_mut() {
-            sink.set_unit(self.set || marked);
-        }
-        if sink.is_some() {
+        let changed = self.pending.iter().filter(|p| !p.rows.is_empty()).count();
+        if let Some(delta) = &mut delta {
+            delta.begin(self.set || marked, marked && !repeated);
             self.ensure_marked();
         } else {
             self.marked = false;
@@ -268,79 +272,16 @@ impl Tree {
         for at in 0..self.order.len() {
             let atom = self.order[at];
             let pending = std::mem::take(&mut self.pending[atom]);
-            let factors = std::mem::take(&mut self.pending_factors[atom]);
-            if !pending.is_empty() {
-                self.step(self.atom_nodes[atom], &pending, &factors, sink.as_deref_mut(), marked);
+            if !pending.rows.is_empty() {
+                self.step(self.atom_nodes[atom], &pending, delta.as_mut(), marked);
             }
             self.pending[atom] = pending;
-            self.pending_factors[atom] = factors;
         }
-        for atom in 0..self.atom_nodes.len() {
-            let rows = &mut self.nodes[self.atom_nodes[atom]].rows;
-            for pending in self.pending[atom].drain(..) {
-                rows.clear(pending.row, NEW | DOOMED);
-            }
-            self.pending_factors[atom].clear();
+        if let Some(delta) = &mut delta {
+            delta.gather();
         }
+        self.each_atom(threads, |_, node, pending| pending.unmark(node));
         Applied { overflow: self.overflow, consolidate: !marked && changed > 1 }
-    }
-
-    /// Finds or makes the rows an atom's changes speak of, adds the changes up by row, and marks the rows.
-    /// Returns whether a row has multiplicity above one before or after.
-    fn resolve(&mut self, atom: usize, changes: &AtomChanges) -> bool {
-        let node = &mut self.nodes[self.atom_nodes[atom]];
-        let (width, stored) = (node.rows.width(), node.factors.iter().flatten().count());
-        let (pending, pending_factors) = (&mut self.pending[atom], &mut self.pending_factors[atom]);
-        self.counters.probes += changes.weights.len() as u64;
-        for (i, &weight) in changes.weights.iter().enumerate() {
-            let words = &changes.words[i * width..(i + 1) * width];
-            let row = match changes.sources.get(i) {
-                Some(&source) => node.rows.find_or_insert_source(source, words),
-                None => node.rows.find_or_insert(words).0,
-            };
-            let stamp = node.rows.stamp(row);
-            let factors = &changes.factors[i * stored..(i + 1) * stored];
-            if stamp == NONE {
-                node.rows.set_stamp(row, pending.len() as u32);
-                pending.push(Pending { row, weight });
-                pending_factors.extend_from_slice(factors);
-            } else {
-                pending[stamp as usize].weight += weight;
-                let start = stamp as usize * stored;
-                for (sum, &change) in pending_factors[start..start + stored].iter_mut().zip(factors) {
-                    let (total, over) = sum.overflowing_add(change);
-                    *sum = total;
-                    self.overflow |= over;
-                }
-            }
-        }
-        let mut repeated = false;
-        let mut kept = 0;
-        for i in 0..pending.len() {
-            let Pending { row, weight } = pending[i];
-            node.rows.set_stamp(row, NONE);
-            let before = node.rows.weight(row);
-            let factors = i * stored..(i + 1) * stored;
-            debug_assert!(before + weight >= 0, "the base table has checked the multiplicities");
-            if weight == 0 && pending_factors[factors.clone()].iter().all(|&f| f == 0) {
-                if before == 0 {
-                    node.rows.remove(row);
-                }
-                continue;
-            }
-            if before == 0 {
-                node.rows.set(row, NEW);
-            } else if before + weight == 0 {
-                node.rows.set(row, DOOMED);
-            }
-            repeated |= before > 1 || before + weight > 1;
-            pending[kept] = pending[i];
-            pending_factors.copy_within(factors, kept * stored);
-            kept += 1;
-        }
-        pending.truncate(kept);
-        pending_factors.truncate(kept * stored);
-        repeated
     }
 
     /// Links a new row to its entries above and below.

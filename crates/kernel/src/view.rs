@@ -8,6 +8,7 @@ use crate::aggregate::{Flow, GroupAggregate, decode_head};
 use crate::codec::{Place, encode, words_of};
 use crate::consolidate::{RowCodec, consolidate};
 use crate::counters::Counters;
+use crate::delta::{Delta, Outlet};
 use crate::distinct::{Distinct, take};
 use crate::enumerate::{LookupWalk, Sink, Walk};
 use crate::error::KernelError;
@@ -15,8 +16,9 @@ use crate::interner::Interner;
 use crate::plan::{self, Core, Plan, Stage};
 use crate::pool::WordPool;
 use crate::scan::{AtomScan, internal};
+use crate::shape::HeadLayout;
 use crate::table::BaseTable;
-use crate::tree::{AtomChanges, Tree};
+use crate::tree::{Applied, AtomChanges, Tree};
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema, SchemaRef};
 use everview_expr::{DataType, Expr};
@@ -24,6 +26,11 @@ use std::sync::Arc;
 
 /// Rows read at a time when a new view is checked.
 const CHECKED_ROWS: usize = 1 << 16;
+/// Words of a delta that are worth a piece of their own (4 MiB): enough that handing it over costs nothing, and no more than caches hold.
+const PIECE_WORDS: usize = 1 << 19;
+
+/// Takes pieces of a view's delta: the schema of the result, and rows.
+pub type Pieces<'a> = &'a mut dyn FnMut(&SchemaRef, Flow);
 
 #[derive(Debug)]
 enum Operator {
@@ -49,6 +56,8 @@ pub struct Context<'a> {
     pub interner: &'a mut Interner,
     /// The session's buffers.
     pub pool: &'a WordPool,
+    /// How many threads may enumerate.
+    pub threads: usize,
 }
 
 /// A maintained view.
@@ -58,6 +67,7 @@ pub struct View {
     core: Core,
     tree: Tree,
     scans: Vec<AtomScan>,
+    head: HeadLayout,
     head_types: Vec<DataType>,
     head_schema: SchemaRef,
     stages: Vec<StageState>,
@@ -157,6 +167,7 @@ impl View {
             plan.output.iter().map(|c| Field::new(c.name.clone(), c.data_type.arrow(), c.nullable)).collect();
         Ok(Self {
             name: plan.view,
+            head: tree.head().clone(),
             tree,
             scans,
             head_types,
@@ -235,7 +246,7 @@ impl View {
     /// Builds the view from the tables' rows, and reads the result once, chunk by chunk, where something above the tree can refuse it.
     pub fn build(&mut self, changes: &[AtomChanges], context: &mut Context) -> Result<(), KernelError> {
         if self.has_state() {
-            self.run(changes, true, self.stages.len(), context)?;
+            self.run(changes, true, self.stages.len(), None, context)?;
             return Ok(());
         }
         for (scan, change) in self.scans.iter().zip(changes) {
@@ -249,16 +260,23 @@ impl View {
         Ok(())
     }
 
-    /// Applies a batch. With `deltas`, returns the net change of the result. On an error, `undo` must follow.
-    pub fn apply(&mut self, changes: &[AtomChanges], deltas: bool, context: &mut Context) -> Result<Flow, KernelError> {
-        self.run(changes, deltas, self.stages.len(), context)
+    /// Applies a batch. With `deltas`, returns the net change of the result; with `pieces` too, what did not leave there.
+    /// On an error, `undo` must follow, and nothing has left.
+    pub fn apply(
+        &mut self,
+        changes: &[AtomChanges],
+        deltas: bool,
+        pieces: Option<Pieces>,
+        context: &mut Context,
+    ) -> Result<Flow, KernelError> {
+        self.run(changes, deltas, self.stages.len(), pieces, context)
     }
 
     /// Takes back the batch that `apply` was last given.
     pub fn undo(&mut self, changes: &[AtomChanges], deltas: bool, context: &mut Context) {
         let inverse: Vec<AtomChanges> = changes.iter().map(AtomChanges::inverse).collect();
         // whatever this refuses has been refused before, after the state below it was changed
-        let _ = self.run(&inverse, deltas, self.progress, context);
+        let _ = self.run(&inverse, deltas, self.progress, None, context);
     }
 
     fn run(
@@ -266,6 +284,7 @@ impl View {
         changes: &[AtomChanges],
         deltas: bool,
         upto: usize,
+        pieces: Option<Pieces>,
         context: &mut Context,
     ) -> Result<Flow, KernelError> {
         self.progress = 0;
@@ -277,7 +296,16 @@ impl View {
             return if applied.overflow { Err(overflow()) } else { Ok(Flow::default()) };
         }
         let mut sink = self.new_sink(context.pool);
-        let applied = self.tree.apply(changes, Some(&mut sink));
+        let mut others: Vec<Sink> = (1..context.threads).map(|_| self.new_sink(context.pool)).collect();
+        let applied = match pieces {
+            Some(pieces) if self.may_leave_early() => {
+                self.apply_in_pieces(changes, (&mut sink, &mut others), pieces, context)
+            }
+            _ => self.tree.apply_into(changes, Some(Delta::new(&mut sink, &mut others, None))),
+        };
+        for other in &mut others {
+            recycle(other, context.pool);
+        }
         if applied.overflow {
             return Err(overflow());
         }
@@ -314,10 +342,34 @@ impl View {
         Ok(flow)
     }
 
+    /// Whether each row of the core's delta becomes rows of the view's on its own, and none is refused.
+    fn may_leave_early(&self) -> bool {
+        let by_row = |stage: &StageState| matches!(stage.operator, Operator::Map(_) | Operator::Filter(_));
+        self.stages.iter().all(by_row) && !self.is_fallible() && !self.nets_at_end
+    }
+
+    /// Applies a batch and lets its delta leave in pieces, but for what is then in the first sink.
+    fn apply_in_pieces(
+        &mut self,
+        changes: &[AtomChanges],
+        (sink, others): (&mut Sink, &mut [Sink]),
+        pieces: Pieces,
+        context: &mut Context,
+    ) -> Applied {
+        let Self { tree, head, head_types, stages, output, .. } = self;
+        let mut take = |sink: &mut Sink| {
+            let flow = decode(head, head_types, sink, context);
+            lend_buffers(sink, context.pool);
+            let rows = stages.iter().try_fold(flow, |flow, stage| by_row(stage, flow));
+            pieces(output, rows.expect("nothing here refuses a row"));
+        };
+        let outlet = Outlet { rows: PIECE_WORDS / (1 + head.words.len()), take: &mut take };
+        tree.apply_into(changes, Some(Delta::new(sink, others, Some(outlet))))
+    }
+
     fn new_sink(&self, pool: &WordPool) -> Sink {
         let mut sink = Sink::new(&self.tree);
-        sink.columns.iter_mut().for_each(|column| *column = pool.take());
-        sink.multiplicities = bytemuck::allocation::cast_vec(pool.take());
+        lend_buffers(&mut sink, pool);
         sink
     }
 
@@ -332,18 +384,15 @@ impl View {
         if aggregate.needs_input() {
             let mut words = sink.columns.clone();
             let columns =
-                decode_head(self.tree.head(), &self.head_types, &mut words, sink.len(), context.interner, context.pool);
+                decode_head(&self.head, &self.head_types, &mut words, sink.len(), context.interner, context.pool);
             batch = Some(record_batch(&self.head_schema, columns, sink.len())?);
         }
         aggregate.apply(&mut self.tree, sink, batch.as_ref(), context.interner, context.pool)
     }
 
     /// The core's rows as Arrow columns.
-    fn decode(&self, sink: &mut Sink, context: &mut Context) -> Flow {
-        let count = sink.len();
-        let columns =
-            decode_head(self.tree.head(), &self.head_types, &mut sink.columns, count, context.interner, context.pool);
-        Flow { columns, weights: std::mem::take(&mut sink.multiplicities), may_repeat: false }
+    fn decode(&self, sink: &mut Sink, context: &Context) -> Flow {
+        decode(&self.head, &self.head_types, sink, context)
     }
 
     /// Runs rows through one stage above an aggregate or a core.
@@ -357,9 +406,8 @@ impl View {
                 let batch = record_batch(&stage.input, flow.columns, flow.weights.len())?;
                 aggregate.apply(&mut self.tree, &sink, Some(&batch), context.interner, context.pool)
             }
-            Operator::Map(expressions) => map(expressions, &stage.input, flow),
-            Operator::Filter(predicate) => filter(predicate, &stage.input, flow),
             Operator::Distinct(distinct) => distinct.apply(&flow, context.interner),
+            Operator::Map(_) | Operator::Filter(_) => by_row(stage, flow),
         }
     }
 
@@ -542,6 +590,28 @@ fn refer_texts(scan: &AtomScan, change: &AtomChanges, interner: &mut Interner) {
             interner.refer(change.words[i * width + text] as u32, weight);
         }
     }
+}
+
+/// The rows of a sink as Arrow columns.
+fn decode(head: &HeadLayout, types: &[DataType], sink: &mut Sink, context: &Context) -> Flow {
+    let columns =
+        decode_head(head, types, &mut sink.columns, sink.multiplicities.len(), context.interner, context.pool);
+    Flow { columns, weights: std::mem::take(&mut sink.multiplicities), may_repeat: false }
+}
+
+/// Runs rows through a stage that looks at one at a time.
+fn by_row(stage: &StageState, flow: Flow) -> Result<Flow, KernelError> {
+    match &stage.operator {
+        Operator::Map(expressions) => map(expressions, &stage.input, flow),
+        Operator::Filter(predicate) => filter(predicate, &stage.input, flow),
+        _ => unreachable!("the others hold rows"),
+    }
+}
+
+/// Gives an empty sink recycled buffers.
+fn lend_buffers(sink: &mut Sink, pool: &WordPool) {
+    sink.columns.iter_mut().for_each(|column| *column = pool.take());
+    sink.multiplicities = bytemuck::allocation::cast_vec(pool.take());
 }
 
 fn recycle(sink: &mut Sink, pool: &WordPool) {

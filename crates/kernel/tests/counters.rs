@@ -85,9 +85,9 @@ fn copied_results_equal_and_count_as_enumerated_ones() {
             for &change in &changes {
                 let mut sink = Sink::new(&one_by_one);
                 one_by_one.apply(&batch(&query, &[change]), Some(&mut sink));
-                apart.extend(rows_of(&one_by_one, &sink));
+                apart.extend(rows_of(one_by_one.head(), &sink));
             }
-            assert!(rows_of(&at_once, &sink) == apart, "set={set} atom={atom} weight={weight}");
+            assert!(rows_of(at_once.head(), &sink) == apart, "set={set} atom={atom} weight={weight}");
             assert_eq!(apart.len(), 18 * 36);
             let work = [since(&before.0, at_once.counters()), since(&before.1, one_by_one.counters())];
             assert_eq!((work[0].steps, work[0].emitted), (work[1].steps, work[1].emitted));
@@ -347,7 +347,7 @@ fn ten_components_equal_recomputation() {
             }
             let mut sink = Sink::new(&tree);
             assert!(!tree.apply(&changes, Some(&mut sink)).overflow);
-            for (tuple, change) in rows_of(&tree, &sink) {
+            for (tuple, change) in rows_of(tree.head(), &sink) {
                 let sum = summed.entry(tuple).or_insert_with(|| vec![0; change.len()]);
                 sum.iter_mut().zip(&change).for_each(|(s, c)| *s += c);
             }
@@ -408,7 +408,7 @@ impl Twins {
             let mut sink = Sink::new(tree);
             assert!(!tree.apply(&changes, Some(&mut sink)).overflow);
             let mut sums: BTreeMap<Vec<u64>, Vec<i128>> = BTreeMap::new();
-            for (tuple, change) in rows_of(tree, &sink) {
+            for (tuple, change) in rows_of(tree.head(), &sink) {
                 let sum = sums.entry(tuple).or_insert_with(|| vec![0; change.len()]);
                 sum.iter_mut().zip(&change).for_each(|(s, c)| *s += c);
             }

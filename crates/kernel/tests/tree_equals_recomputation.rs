@@ -3,6 +3,7 @@
 
 mod common;
 use common::{Bag, Query, Random, brute, enumerate, push, queries, rows_of};
+use everview_kernel::delta::{Delta, Outlet};
 use everview_kernel::enumerate::Sink;
 use everview_kernel::tree::{AtomChanges, Tree};
 use std::collections::BTreeMap;
@@ -91,7 +92,8 @@ impl Sources {
     }
 }
 
-fn run(query: &Query, seed: u64, sets: bool) {
+/// Returns how many pieces of deltas left before their batch had been applied.
+fn run(query: &Query, seed: u64, sets: bool) -> usize {
     let mut random = Random(seed);
     let mut tree = Tree::new(&query.shape());
     let mut data = vec![Bag::new(); query.atoms.len()];
@@ -101,6 +103,7 @@ fn run(query: &Query, seed: u64, sets: bool) {
         tree.find_by_source(atom);
     }
     let mut summed = Totals::new();
+    let mut pieces = 0;
     let domain = 2 + random.below(4);
     for step in 0..25 {
         let at = format!(
@@ -117,8 +120,20 @@ fn run(query: &Query, seed: u64, sets: bool) {
         let quiet = random.below(10) == 0;
         let before = brute_before(&summed);
         let mut sink = Sink::new(&tree);
-        let applied = tree.apply(&changes, (!quiet).then_some(&mut sink));
+        let helpers = if random.below(4) == 0 { 1 + random.below(2) } else { 0 };
+        let mut others: Vec<Sink> = (0..helpers).map(|_| Sink::new(&tree)).collect();
+        let mut delta = Vec::new();
+        let layout = tree.head().clone();
+        let mut take = |sink: &mut Sink| {
+            pieces += 1;
+            delta.extend(rows_of(&layout, sink));
+            sink.clear();
+        };
+        let outlet = Outlet { rows: 1 + random.below(5) as usize, take: &mut take };
+        let into = Delta::new(&mut sink, &mut others, (random.below(2) == 0).then_some(outlet));
+        let applied = tree.apply_into(&changes, (!quiet).then_some(into.in_shares_of(1 + random.below(3) as usize)));
         assert!(!applied.overflow);
+        assert!(others.iter().all(Sink::is_empty), "everything is brought together: {at}");
         let want = brute(query, &data);
         let got = enumerate(&mut tree, 1 + random.below(5) as usize);
         let as_map: Totals = got.iter().cloned().collect();
@@ -128,7 +143,7 @@ fn run(query: &Query, seed: u64, sets: bool) {
             summed.clone_from(&want);
             continue;
         }
-        let delta = rows_of(&tree, &sink);
+        delta.extend(rows_of(tree.head(), &sink));
         if !applied.consolidate {
             let distinct: std::collections::BTreeSet<_> = delta.iter().map(|(t, _)| t).collect();
             assert_eq!(distinct.len(), delta.len(), "a delta row twice: {at}");
@@ -156,9 +171,10 @@ fn run(query: &Query, seed: u64, sets: bool) {
         .collect();
     let mut sink = Sink::new(&tree);
     tree.apply(&everything, Some(&mut sink));
-    add(&mut summed, &rows_of(&tree, &sink));
+    add(&mut summed, &rows_of(tree.head(), &sink));
     assert_eq!(summed, Totals::new());
     assert_eq!(tree.held(), 0, "{}: everything deleted, nothing may be held", query.name);
+    pieces
 }
 
 fn brute_before(summed: &Totals) -> Totals {
@@ -176,9 +192,11 @@ fn bags() {
 
 #[test]
 fn sets() {
+    let mut pieces = 0;
     for query in queries() {
         for seed in 0..40 {
-            run(&query, seed * 104_729 + 3, true);
+            pieces += run(&query, seed * 104_729 + 3, true);
         }
     }
+    assert!(pieces > 1000, "{pieces}: joins of sets let their deltas go early");
 }

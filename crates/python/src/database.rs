@@ -57,8 +57,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[pymethods]
 impl Database {
     #[new]
-    fn new() -> Self {
-        Self { inner: Arc::default() }
+    #[pyo3(signature = (threads = 1))]
+    fn new(threads: usize) -> Self {
+        Self { inner: Arc::new(Mutex::new(kernel::Database::with_threads(threads))) }
     }
 
     /// Adds a table of columns (name, type, nullable), with a window (`rows`, n, _) or (`time`, microseconds, column); returns its position.
@@ -103,13 +104,19 @@ impl Database {
     /// Applies changes (table, kind, rows) in one commit; kind is `rows`, `upsert`, `update` or `keys`.
     ///
     /// Returns the views' deltas as (view, record batch with `_multiplicity`), or nothing without `deltas`.
+    ///
+    /// With `pieces`, a function, parts of the delta of the only view concerned may go there before; it must not use this database. What it
+    /// raises is raised when the batch has been applied.
+    #[pyo3(signature = (changes, deltas, ignore_missing, pieces = None))]
     fn commit(
         &self,
         py: Python<'_>,
         changes: Vec<(usize, String, PyArrowType<RecordBatch>)>,
         deltas: bool,
         ignore_missing: bool,
+        pieces: Option<Py<PyAny>>,
     ) -> PyResult<Vec<(usize, PyArrowType<RecordBatch>)>> {
+        let mut failed = None;
         let changes = changes.into_iter().map(|(table, kind, batch)| (table, kind, batch.0)).collect::<Vec<_>>();
         let flows: Vec<(usize, RecordBatch)> = run(py, || {
             let mut database = lock(&self.inner);
@@ -117,16 +124,25 @@ impl Database {
             for (table, kind, batch) in changes {
                 parsed.push((table, change(&kind, &batch, database.table(table).name())?));
             }
-            let flows = database.commit(&parsed, deltas, ignore_missing)?;
+            let pool = database.pool().clone();
+            let mut hand_over = |schema: &SchemaRef, flow: Flow| {
+                if failed.is_none() {
+                    failed = pieces.as_ref().and_then(|pieces| call(pieces, schema, flow, &pool).err());
+                }
+            };
+            let taken = pieces.is_some().then_some(&mut hand_over as view::Pieces);
+            let flows = database.commit(&parsed, deltas, ignore_missing, taken)?;
             if !deltas {
                 return Ok(Vec::new());
             }
-            let pool = database.pool().clone();
             flows
                 .into_iter()
                 .map(|(view, flow)| Ok((view, delta_batch(database.view(view).schema(), flow, &pool)?)))
                 .collect()
         })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
         Ok(flows.into_iter().map(|(view, batch)| (view, PyArrowType(batch))).collect())
     }
 
@@ -274,6 +290,12 @@ impl Cursor {
         })?;
         Ok(batch.map(PyArrowType))
     }
+}
+
+/// Hands a piece of a delta to Python.
+fn call(pieces: &Py<PyAny>, schema: &SchemaRef, flow: Flow, pool: &WordPool) -> PyResult<()> {
+    let batch = delta_batch(schema, flow, pool).map_err(raise)?;
+    Python::attach(|py| pieces.call1(py, (PyArrowType(batch),)).map(drop))
 }
 
 fn table_schema(table: &BaseTable) -> SchemaRef {

@@ -18,7 +18,7 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -65,21 +65,26 @@ class Store(StoredState, Protocol):
 
 @dataclass(slots=True)
 class Applied:
-    """What a batch did. ``accepted``: the sections to log instead of what came, where rows were set aside or carried what is not state."""
+    """What a batch does. It is done when ``delta``, the sections of its change, has been read to the end.
 
-    delta: list[Section]
+    ``accepted``: the sections to log instead of what came, where rows were set aside or carried what is not state.
+    ``seconds``: what the reading of ``delta`` took of processor time, apart from what the reader did.
+    """
+
+    delta: Iterable[Section]
     rows_in: int
     accepted: list[Section] | None = None
     notes: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 class Stage(Protocol):
     """An engine with its own way of applying a batch."""
 
     def apply(self, sections: Sequence[Section], *, deltas: bool) -> Applied:
-        """Apply a batch, or raise: the engine is then not used again."""
+        """Apply a batch, or raise: the engine is then not used again. Without ``deltas`` it is applied at once."""
 
-    def begin(self, delta: list[Section]) -> list[Section]:
+    def begin(self, delta: Sequence[Section]) -> Sequence[Section]:
         """The first delta of a new engine, with what its view holds before any change."""
 
     def snapshot(self) -> Iterator[Section]:
@@ -103,12 +108,12 @@ class Identity:
 
 @dataclass(slots=True)
 class Outcome:
-    """The delta of a batch, and what it took. ``source``: where the engine came from (new, held, caught up, rebuilt)."""
+    """What a batch took. ``source``: where the engine came from (new, held, caught up, rebuilt)."""
 
-    delta: list[Section]
     source: str
     seconds: float
     rows_in: int
+    rows_out: int
     state_rows: int
     state_bytes: int
     written: int
@@ -161,8 +166,8 @@ class DurableEngine:
         self._key = key
         self._made_with = made_with
 
-    def run(self, store: Store, blobs: Sequence[bytes]) -> Outcome:
-        """Apply a batch that came as blobs, log it, and return its delta."""
+    def run(self, store: Store, blobs: Sequence[bytes]) -> Generator[Section, None, Outcome]:
+        """Apply a batch that came as blobs, yield the sections of its delta as they are found, and log it."""
         held = self._holder.take(self._key)
         if held is not None and held.made_with != self._made_with:
             held = None
@@ -172,7 +177,10 @@ class DurableEngine:
         started = time.perf_counter()
         applied = stage.apply(sections, deltas=True)
         seconds = time.perf_counter() - started
-        delta = applied.delta if head is not None else stage.begin(applied.delta)
+        rows_out = 0
+        for section in applied.delta if head is not None else stage.begin(list(applied.delta)):
+            rows_out += sum(batch.num_rows for batch in section[1])
+            yield section
         previous = head or _Head(0, "", 0, 0, 0)
         version, nonce = previous.version + 1, os.urandom(16)
         logged = blobs if applied.accepted is None else _as_blobs(applied.accepted)
@@ -188,7 +196,7 @@ class DurableEngine:
         store.write_head(following.text(self._identity))
         self._holder.put(self._key, _Held(version, following.nonce, stage, self._made_with))
         rows, size = stage.size()
-        return Outcome(delta, source, seconds, applied.rows_in, rows, size, written, applied.notes)
+        return Outcome(source, seconds + applied.seconds, applied.rows_in, rows_out, rows, size, written, applied.notes)
 
     def read(self, store: StoredState) -> Stage | None:
         """The engine in the state the store holds; None if it has never run."""

@@ -101,7 +101,7 @@ class Normaliser:
         notes = {"stale": sum(j.stale for j in judged.values()), "bad": len(bad)}
         return Applied(delta, sum(counts), accepted, notes)
 
-    def begin(self, delta: list[Section]) -> list[Section]:
+    def begin(self, delta: Sequence[Section]) -> Sequence[Section]:
         return delta
 
     def snapshot(self) -> Iterator[Section]:

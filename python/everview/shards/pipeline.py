@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -92,16 +92,16 @@ class Pipeline:
 
     # ---- from stage to stage ---------------------------------------------------------------------------------------
 
-    def make(self, stage: StageName, number: int, current_batch: Callable[[], int]) -> Stage:
-        """An empty engine of a stage. ``current_batch`` tells which batch is being applied, whenever it is asked."""
+    def make(self, stage: StageName, number: int, current_batch: Callable[[], int], threads: int = 1) -> Stage:
+        """An empty engine of a stage, for so many threads. ``current_batch`` tells which batch is being applied, whenever it is asked."""
         letters = self._letters(stage, number, current_batch)
         if stage == "normalise":
             return Normaliser(self.inputs, tombstone_seconds=self.tombstone_seconds, letters=letters)
         if stage == "shard":
             bad_rows = None if letters is None else BadRows(self.shard.shown, self._reports(number), letters)
-            return ViewStage(self.shard, bad_rows)
+            return ViewStage(self.shard, bad_rows, threads)
         assert self.merge is not None
-        return ViewStage(self.merge)
+        return ViewStage(self.merge, threads=threads)
 
     def _letters(self, stage: StageName, number: int, current_batch: Callable[[], int]) -> DeadLetterFile | None:
         if self.dead_letters is None:
@@ -121,7 +121,7 @@ class Pipeline:
                 reports[route.section] = first[source.table.name] == route.section and base == shard
         return reports
 
-    def forward(self, stage: StageName, number: int, delta: Sequence[Section]) -> Iterator[tuple[int, bytes]]:
+    def forward(self, stage: StageName, number: int, delta: Iterable[Section]) -> Iterator[tuple[int, bytes]]:
         """What a stage's change becomes for the next one."""
         parcels = Parcels(self._always_told(stage, number))
         for section, batches in delta:

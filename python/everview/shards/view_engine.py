@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from everview.engine import Database, KernelError, translate
 from everview.interop.batch import MULTIPLICITY
 from everview.schema.datatype import parse_type
 from everview.schema.table import Column, Table
+from everview.shards.beside import beside
 from everview.shards.blob import Section, slices
 
 if TYPE_CHECKING:
@@ -47,11 +49,11 @@ class EngineSpec:
 
 
 class ViewEngine:
-    """A kernel with one view. Sections are numbered by table; rows carry ``_multiplicity``."""
+    """A kernel with one view. Sections are numbered by table; rows carry ``_multiplicity``. ``threads``: how many may enumerate its deltas."""
 
-    def __init__(self, spec: EngineSpec) -> None:
+    def __init__(self, spec: EngineSpec, threads: int = 1) -> None:
         self.spec = spec
-        self._kernel = Database()
+        self._kernel = Database(threads)
         self._shown = {t.name: shown for t, shown in zip(spec.tables, spec.shown, strict=True)}
         self._tables = [
             self._kernel.create_table(t.name, [(c.name, str(c.type), c.nullable) for c in t.columns], [])
@@ -65,15 +67,37 @@ class ViewEngine:
             self._view = self._kernel.create_view(self.spec.plan)
         return self._view
 
-    def apply(self, rows: Mapping[int, pa.RecordBatch], *, deltas: bool = True) -> pa.RecordBatch | None:
-        """Commit rows by section number; returns the net change of the view, None if there is none."""
+    def load(self, rows: Mapping[int, pa.RecordBatch]) -> None:
+        """Commit rows by section number; the change of the view is not asked for."""
         self._make_view()
+        self._commit(rows, None)
+
+    def apply(self, rows: Mapping[int, pa.RecordBatch]) -> Generator[pa.RecordBatch, None, float]:
+        """Commit rows by section number, and yield the net change of the view in pieces, as they are found.
+
+        Nothing is yielded before the rows are accepted. The commit goes on beside the reader, and is complete at the end of the iteration;
+        returned are the seconds of processor time it took.
+        """
+        self._make_view()
+        seconds = 0.0
+
+        def work(hand_over: Callable[[pa.RecordBatch], None]) -> None:
+            nonlocal seconds
+            self._commit(rows, hand_over)
+            seconds = time.thread_time()  # the thread has done nothing else
+
+        yield from beside(work)
+        return seconds
+
+    def _commit(self, rows: Mapping[int, pa.RecordBatch], hand_over: Callable[[pa.RecordBatch], None] | None) -> None:
         changes: list[Any] = [(self._tables[number], "rows", batch) for number, batch in rows.items()]
         try:
-            changed = self._kernel.commit(changes, deltas, False)
+            rest = self._kernel.commit(changes, hand_over is not None, False, hand_over)
         except KernelError as error:
             raise self.refusal(error) from None
-        return next((delta for _, delta in changed if delta.num_rows), None)
+        for _, delta in rest:
+            if hand_over is not None and delta.num_rows:
+                hand_over(delta)
 
     def refusal(self, error: KernelError) -> Exception:
         """A refusal under the name by which users know the table. Positions of rows mean nothing to them here."""

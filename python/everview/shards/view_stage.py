@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from everview.shards.bad_rows import BadRows
 from everview.shards.blob import Section, by_number, concat
 from everview.shards.changes import net
 from everview.shards.durable import Applied
+from everview.shards.returning import Returning
 from everview.shards.view_engine import EngineSpec, ViewEngine
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ DELTA = 0
 class ViewStage:
     """An engine whose delta is that of its view. With ``bad_rows``, rows that it must refuse are set aside there."""
 
-    def __init__(self, spec: EngineSpec, bad_rows: BadRows | None = None) -> None:
-        self.engine = ViewEngine(spec)
+    def __init__(self, spec: EngineSpec, bad_rows: BadRows | None = None, threads: int = 1) -> None:
+        self.engine = ViewEngine(spec, threads)
         self._bad_rows = bad_rows
 
     def apply(self, sections: Sequence[Section], *, deltas: bool) -> Applied:
@@ -31,10 +32,20 @@ class ViewStage:
         accepted, bad = None, 0
         if self._bad_rows is not None:
             rows, accepted, bad = self._bad_rows.sort_out(self.engine, rows, report=deltas)
-        delta = self.engine.apply(rows, deltas=deltas) if rows else None
-        return Applied([] if delta is None else [(DELTA, [delta])], count, accepted, {"bad": bad})
+        applied = Applied((), count, accepted, {"bad": bad})
+        if rows and deltas:
+            applied.delta = self._changes(rows, applied)
+        elif rows:
+            self.engine.load(rows)
+        return applied
 
-    def begin(self, delta: list[Section]) -> list[Section]:
+    def _changes(self, rows: Mapping[int, pa.RecordBatch], applied: Applied) -> Iterator[Section]:
+        changes = Returning(self.engine.apply(rows))
+        for batch in changes:
+            yield DELTA, [batch]
+        applied.seconds = changes.returned
+
+    def begin(self, delta: Sequence[Section]) -> Sequence[Section]:
         batches = list(ViewEngine(self.engine.spec).result())
         if not any(b.num_rows for b in batches):
             return delta

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 )
 
 from everview.shards.durable import DurableEngine, Holder, Outcome, check_identity
+from everview.shards.returning import Returning
 from everview.spark.placement import GUARD
 
 if TYPE_CHECKING:
@@ -127,17 +128,18 @@ class EngineProcessor(StatefulProcessor):
                 yield _row(GUARD, b"", tuple(bad if name == "bad_rows" else None for name, _ in MEASURED))
             return
         number = self._number[key[0]]
-        outcome = self._engine(number).run(self._store, [bytes(row.blob) for row in rows])
-        for destination, blob in self._pipeline.forward(self._stage, number, outcome.delta):
+        run = Returning(self._engine(number).run(self._store, [bytes(row.blob) for row in rows]))
+        for destination, blob in self._pipeline.forward(self._stage, number, run):
             yield _row(self._onward[destination], blob)
-        yield _row(GUARD, b"", measured(number, outcome))
+        yield _row(GUARD, b"", measured(number, run.returned))
 
     def _engine(self, number: int) -> DurableEngine:
         pipeline, stage = self._pipeline, self._stage
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
         key = (query, pipeline.identity.fingerprint, stage, number)
-        make = partial(pipeline.make, stage, number, current_batch)
+        threads = 1 if context is None else context.cpus()
+        make = partial(pipeline.make, stage, number, current_batch, threads)
         return DurableEngine(pipeline.identity, make, HOLDER, key, pipeline.made_with)
 
 
@@ -155,13 +157,12 @@ def result_spec(pipeline: Pipeline) -> dict[str, Any]:
 
 def measured(number: int, outcome: Outcome) -> tuple[Any, ...]:
     """What is told of a batch, in the order of ``MEASURED``."""
-    rows_out = sum(batch.num_rows for _, batches in outcome.delta for batch in batches)
     return (
         number,
         int(outcome.source == "held"),
         int(outcome.source == "rebuilt"),
         outcome.rows_in,
-        rows_out,
+        outcome.rows_out,
         outcome.state_rows,
         outcome.state_bytes,
         outcome.written,

@@ -12,6 +12,7 @@ from everview.errors import CheckpointError
 from everview.shards import durable
 from everview.shards.blob import pack
 from everview.shards.durable import DurableEngine, Holder
+from everview.shards.returning import Returning
 from everview.spark import full_result, maintain, read_metrics
 from everview.testing.memory_store import MemoryStore
 
@@ -182,8 +183,8 @@ def test_damaged_bytes_of_ours_come_with_advice(engine, monkeypatch, where, at):
     make, blob = engine
     monkeypatch.setattr(durable, "_SMALLEST_SNAPSHOT", 2000)
     store = MemoryStore()
-    make().run(store, [blob(2000)])
-    make().run(store, [blob(5)])
+    list(make().run(store, [blob(2000)]))
+    list(make().run(store, [blob(5)]))
     assert store.snapshots == 1 and len(store.log) == 1
     assert make().read(store).size()[0] == 2000  # equal rows are one
     pieces = getattr(store, where)
@@ -194,7 +195,7 @@ def test_damaged_bytes_of_ours_come_with_advice(engine, monkeypatch, where, at):
     else:
         piece[at if at < 0 else start_of_blob + at] ^= 0xFF
     pieces[0] = bytes(piece)
-    for attempt in (lambda: make().read(store), lambda: make().run(store, [blob(1)])):
+    for attempt in (lambda: make().read(store), lambda: list(make().run(store, [blob(1)]))):
         with pytest.raises(CheckpointError) as caught:
             attempt()
         assert caught.value.code == "CHECKPOINT_DAMAGED" and "restore this one from a backup" in str(caught.value)
@@ -204,7 +205,7 @@ def test_a_log_without_its_end_comes_with_advice(engine):
     make, blob = engine
     store = MemoryStore()
     for _ in range(3):
-        make().run(store, [blob(2)])
+        list(make().run(store, [blob(2)]))
     store.log.pop()
     with pytest.raises(CheckpointError, match="CHECKPOINT_DAMAGED"):
         make().read(store)
@@ -217,7 +218,11 @@ def test_bytes_written_stay_proportional_with_snapshots(engine, monkeypatch):
     make, blob = engine
     monkeypatch.setattr(durable, "_SMALLEST_SNAPSHOT", 8000)
     store, holder = MemoryStore(), Holder()
-    written = [make(holder).run(store, [blob(200)]).written for _ in range(200)]
+    written = []
+    for _ in range(200):
+        running = Returning(make(holder).run(store, [blob(200)]))
+        list(running)
+        written.append(running.returned.written)
     assert store.snapshots > 1
     assert sum(written) <= 4 * sum(len(blob(200)) + 24 for _ in range(200)) + 8000
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, missing_docs)]
 
 use everview_kernel::enumerate::Sink;
-use everview_kernel::shape::{HubShape, NodeShape, TreeShape, VariableShape};
+use everview_kernel::shape::{HeadLayout, HubShape, NodeShape, TreeShape, VariableShape};
 use everview_kernel::tree::{AtomChanges, Tree};
 use std::collections::BTreeMap;
 
@@ -126,10 +126,10 @@ pub fn brute(query: &Query, data: &[Bag]) -> BTreeMap<Vec<u64>, Vec<i128>> {
 }
 
 /// Emitted rows as (tuple, annotation).
-pub fn rows_of(tree: &Tree, sink: &Sink) -> Vec<(Vec<u64>, Vec<i128>)> {
+pub fn rows_of(head: &HeadLayout, sink: &Sink) -> Vec<(Vec<u64>, Vec<i128>)> {
     (0..sink.len())
         .map(|i| {
-            let tuple = tree.head().columns.iter().map(|c| sink.columns[c.first][i]).collect();
+            let tuple = head.columns.iter().map(|c| sink.columns[c.first][i]).collect();
             let mut annotation = vec![i128::from(sink.multiplicities[i])];
             annotation.extend(sink.components.iter().map(|c| c[i]));
             (tuple, annotation)
@@ -146,7 +146,7 @@ pub fn enumerate(tree: &mut Tree, chunk: usize) -> Vec<(Vec<u64>, Vec<i128>)> {
             break;
         }
         assert!(sink.len() <= chunk);
-        rows.extend(rows_of(tree, &sink));
+        rows.extend(rows_of(tree.head(), &sink));
     }
     rows
 }

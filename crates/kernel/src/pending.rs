@@ -1,0 +1,140 @@
+//! The rows of a batch, atom by atom: found or made and marked before it is applied, unmarked afterwards.
+//!
+//! Every atom has a node of its own, so with a large batch the atoms are shared out to threads.
+
+use crate::rows::{DOOMED, NEW, NONE};
+use crate::tree::{AtomChanges, Node, Tree};
+
+/// A pending change of one row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub(crate) row: u32,
+    pub(crate) weight: i64,
+}
+
+/// The pending changes of an atom. Kept between batches, for their memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PendingRows {
+    pub(crate) rows: Vec<Pending>,
+    /// The change of each factor of each row, one row after another.
+    pub(crate) factors: Vec<i128>,
+}
+
+/// What is learnt from the rows of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Resolved {
+    /// A row has multiplicity above one before or after.
+    pub(crate) repeated: bool,
+    /// The change of a factor left 128 bits.
+    pub(crate) overflow: bool,
+}
+
+impl Resolved {
+    fn or(self, other: Self) -> Self {
+        Self { repeated: self.repeated | other.repeated, overflow: self.overflow | other.overflow }
+    }
+}
+
+impl PendingRows {
+    /// Finds or makes the rows that changes speak of, adds the changes up by row, and marks the rows.
+    pub(crate) fn resolve(&mut self, node: &mut Node, changes: &AtomChanges) -> Resolved {
+        let (width, stored) = (node.rows.width(), node.factors.iter().flatten().count());
+        let Self { rows: pending, factors: pending_factors } = self;
+        let mut resolved = Resolved::default();
+        for (i, &weight) in changes.weights.iter().enumerate() {
+            let words = &changes.words[i * width..(i + 1) * width];
+            let row = match changes.sources.get(i) {
+                Some(&source) => node.rows.find_or_insert_source(source, words),
+                None => node.rows.find_or_insert(words).0,
+            };
+            let stamp = node.rows.stamp(row);
+            let factors = &changes.factors[i * stored..(i + 1) * stored];
+            if stamp == NONE {
+                node.rows.set_stamp(row, pending.len() as u32);
+                pending.push(Pending { row, weight });
+                pending_factors.extend_from_slice(factors);
+            } else {
+                pending[stamp as usize].weight += weight;
+                let start = stamp as usize * stored;
+                for (sum, &change) in pending_factors[start..start + stored].iter_mut().zip(factors) {
+                    let (total, over) = sum.overflowing_add(change);
+                    *sum = total;
+                    resolved.overflow |= over;
+                }
+            }
+        }
+        let mut kept = 0;
+        for i in 0..pending.len() {
+            let Pending { row, weight } = pending[i];
+            node.rows.set_stamp(row, NONE);
+            let before = node.rows.weight(row);
+            let factors = i * stored..(i + 1) * stored;
+            debug_assert!(before + weight >= 0, "the base table has checked the multiplicities");
+            if weight == 0 && pending_factors[factors.clone()].iter().all(|&f| f == 0) {
+                if before == 0 {
+                    node.rows.remove(row);
+                }
+                continue;
+            }
+            if before == 0 {
+                node.rows.set(row, NEW);
+            } else if before + weight == 0 {
+                node.rows.set(row, DOOMED);
+            }
+            resolved.repeated |= before > 1 || before + weight > 1;
+            pending[kept] = pending[i];
+            pending_factors.copy_within(factors, kept * stored);
+            kept += 1;
+        }
+        pending.truncate(kept);
+        pending_factors.truncate(kept * stored);
+        resolved
+    }
+
+    /// Takes the marks off the rows and forgets them.
+    pub(crate) fn unmark(&mut self, node: &mut Node) -> Resolved {
+        for pending in self.rows.drain(..) {
+            node.rows.clear(pending.row, NEW | DOOMED);
+        }
+        self.factors.clear();
+        Resolved::default()
+    }
+}
+
+impl Tree {
+    /// Does something with the rows of every atom, on so many threads.
+    pub(crate) fn each_atom(
+        &mut self,
+        threads: usize,
+        work: impl Fn(usize, &mut Node, &mut PendingRows) -> Resolved + Sync,
+    ) -> Resolved {
+        let Self { nodes, atom_nodes, pending, .. } = self;
+        let mut resolved = Resolved::default();
+        if threads == 1 {
+            for (atom, rows) in pending.iter_mut().enumerate() {
+                resolved = resolved.or(work(atom, &mut nodes[atom_nodes[atom]], rows));
+            }
+            return resolved;
+        }
+        let mut nodes: Vec<Option<&mut Node>> = nodes.iter_mut().map(Some).collect();
+        let mut shares: Vec<Vec<(usize, &mut Node, &mut PendingRows)>> = (0..threads).map(|_| Vec::new()).collect();
+        for (atom, rows) in pending.iter_mut().enumerate() {
+            let node = nodes[atom_nodes[atom]].take().expect("an atom has a node of its own");
+            shares[atom % threads].push((atom, node, rows));
+        }
+        let run = |share: Vec<(usize, &mut Node, &mut PendingRows)>| {
+            share.into_iter().fold(Resolved::default(), |found, (atom, node, rows)| found.or(work(atom, node, rows)))
+        };
+        let mine = shares.swap_remove(0);
+        std::thread::scope(|scope| {
+            let run = &run;
+            let busy = shares.into_iter().filter(|share| !share.is_empty());
+            let started: Vec<_> = busy.map(|share| scope.spawn(move || run(share))).collect();
+            resolved = run(mine);
+            for thread in started {
+                resolved = resolved.or(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+        });
+        resolved
+    }
+}

@@ -1,0 +1,157 @@
+//! The delta of one step: the results through its witnesses, found on as many threads as there are sinks for.
+//!
+//! Enumeration only reads the tree, and every witness's results are its own (invariant S2 of `settle`): witnesses are dealt out in
+//! contiguous shares, one per thread, and each thread fills its sink. What comes out does not depend on time, only on the number of threads.
+
+use crate::delta::Delta;
+use crate::enumerate::{Block, Program, Sink};
+use crate::rows::LIVE;
+use crate::settle::Changed;
+use crate::tree::Tree;
+
+/// One direction of a step: how to enumerate from its witnesses, and which of them count.
+struct Pass<'a, W> {
+    node: usize,
+    program: &'a Program,
+    /// Whether results of witnesses with the same entry above differ in the witness only.
+    repeats: bool,
+    wanted: W,
+    skip: u32,
+}
+
+/// Witnesses that a thread has yet to enumerate, and their values.
+#[derive(Clone, Copy, Default)]
+struct Part<'a> {
+    witnesses: &'a [Changed],
+    values: &'a [i128],
+}
+
+impl Part<'_> {
+    fn is_empty(&self) -> bool {
+        self.witnesses.is_empty()
+    }
+}
+
+/// Rows visited, and whether a product overflowed.
+#[derive(Clone, Copy, Default)]
+struct Effort {
+    steps: u64,
+    overflow: bool,
+}
+
+impl Tree {
+    /// Emits the results through the witnesses that `wanted` selects, weighted with the change of their annotation (`components` values
+    /// per witness).
+    pub(crate) fn emit(
+        &mut self,
+        node: usize,
+        (witnesses, values): (&[Changed], &[i128]),
+        wanted: impl Fn(&Changed) -> bool + Sync,
+        delta: &mut Delta,
+        skip: u32,
+    ) {
+        let program = self.programs[node].take().expect("connex nodes have a program");
+        let repeats = witnesses.len() > 1 && program.repeats(delta.sink);
+        let pass = Pass { node, program: &program, repeats, wanted, skip };
+        let before = delta.rows();
+        let per_witness = if self.set { 0 } else { self.components };
+        let mut dealt = 0;
+        let mut parts = vec![Part::default(); delta.threads()];
+        loop {
+            if parts.iter().all(Part::is_empty) {
+                let threads = parts.len().min((witnesses.len() - dealt).div_ceil(delta.share()));
+                for (part, left) in parts.iter_mut().zip((1..=threads).rev()) {
+                    let end = dealt + (witnesses.len() - dealt).div_ceil(left).min(delta.share());
+                    *part = Part {
+                        witnesses: &witnesses[dealt..end],
+                        values: &values[dealt * per_witness..end * per_witness],
+                    };
+                    dealt = end;
+                }
+                if threads == 0 {
+                    break;
+                }
+            }
+            let effort = pass.run_all(self, &mut parts, delta);
+            self.counters.steps += effort.steps;
+            self.overflow |= effort.overflow;
+            delta.release();
+        }
+        self.counters.emitted += delta.rows() - before;
+        delta.forget_blocks();
+        self.programs[node] = Some(program);
+    }
+}
+
+impl<W: Fn(&Changed) -> bool + Sync> Pass<'_, W> {
+    /// Every thread's part, up to its end or until a piece of the delta is full.
+    fn run_all(&self, tree: &Tree, parts: &mut [Part], delta: &mut Delta) -> Effort {
+        let full = delta.piece();
+        let (sink, others) = delta.sinks();
+        let (mine, theirs) = parts.split_first_mut().expect("there is a thread");
+        if theirs.iter().all(Part::is_empty) {
+            return self.run(tree, mine, sink, full);
+        }
+        std::thread::scope(|scope| {
+            let busy = theirs.iter_mut().zip(others).filter(|(part, _)| !part.is_empty());
+            let started: Vec<_> =
+                busy.map(|(part, sink)| scope.spawn(move || self.run(tree, part, sink, full))).collect();
+            let mut effort = self.run(tree, mine, sink, full);
+            for thread in started {
+                let other = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                effort.steps += other.steps;
+                effort.overflow |= other.overflow;
+            }
+            effort
+        })
+    }
+
+    /// The results of a part's witnesses, which are taken out of it, until the sink holds `full` rows.
+    ///
+    /// Where all else depends on the entry above the witness only, the results of a second witness with this entry are those of the first
+    /// but for the witness: they are copied. They count as visited all the same.
+    fn run(&self, tree: &Tree, part: &mut Part, sink: &mut Sink, full: usize) -> Effort {
+        let mut effort = Effort::default();
+        let rows = &tree.nodes[self.node].rows;
+        let components = tree.components;
+        while sink.len() < full
+            && let Some((change, rest)) = part.witnesses.split_first()
+        {
+            part.witnesses = rest;
+            let sign = [if change.now { 1 } else { -1 }];
+            let weight = if tree.set {
+                &sign[..]
+            } else {
+                let (weight, rest) = part.values.split_at(components);
+                part.values = rest;
+                weight
+            };
+            if !(self.wanted)(change) || !rows.has(change.row, LIVE) || rows.has_any(change.row, self.skip) {
+                continue;
+            }
+            if weight.iter().all(|&v| v == 0) {
+                continue;
+            }
+            if self.program.is_single() {
+                effort.steps += 1;
+                effort.overflow |= self.program.emit_single(tree, change.row, weight, sink);
+                continue;
+            }
+            sink.start(weight);
+            let entry = self.repeats.then(|| rows.up(change.row));
+            if let Some(block) = entry.and_then(|entry| sink.blocks.find(entry)) {
+                self.program.repeat(tree, change.row, block, sink);
+                effort.steps += block.steps;
+                continue;
+            }
+            let first = sink.len();
+            let (steps, overflow) = self.program.run_from(tree, change.row, sink, self.skip);
+            effort.steps += steps;
+            effort.overflow |= overflow;
+            if let Some(entry) = entry {
+                sink.blocks.insert(entry, Block { first, end: sink.len(), steps });
+            }
+        }
+        effort
+    }
+}
