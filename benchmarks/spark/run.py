@@ -238,8 +238,8 @@ def flink(spark: SparkSession, shards: int, console: Console) -> dict[str, Any]:
 
 
 WORKLOADS = {  # vertices are chosen such that an event of W1 changes about as many results at every size: 15
-    "w1": lambda: paths(3_000_000, 800_000, 0.2),
-    "w1-medium": lambda: paths(1_700_000, 360_000, 0.2),
+    "w1": lambda: paths(2_000_000, 470_000, 0.2),
+    "w1-large": lambda: paths(3_000_000, 800_000, 0.2),
     "w1-flink": lambda: paths(1_000_000, 200_000, 0.2),
     "w1-small": lambda: paths(100_000, 10_000, 0.2),
     "w3": lambda: revenue(1_500_000),

@@ -34,6 +34,7 @@ mod settle;
 pub mod shape;
 pub mod table;
 mod table_read;
+mod threads;
 pub mod totals;
 pub mod tree;
 pub mod view;

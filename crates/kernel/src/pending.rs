@@ -3,6 +3,7 @@
 //! Every atom has a node of its own, so with a large batch the atoms are shared out to threads.
 
 use crate::rows::{DOOMED, NEW, NONE};
+use crate::threads::side_by_side;
 use crate::tree::{AtomChanges, Node, Tree};
 
 /// A pending change of one row.
@@ -18,6 +19,8 @@ pub(crate) struct PendingRows {
     pub(crate) rows: Vec<Pending>,
     /// The change of each factor of each row, one row after another.
     pub(crate) factors: Vec<i128>,
+    /// The entries of each row's links that are known, one row after another; nothing if they were not looked up.
+    pub(crate) entries: Vec<u32>,
 }
 
 /// What is learnt from the rows of a batch.
@@ -39,7 +42,7 @@ impl PendingRows {
     /// Finds or makes the rows that changes speak of, adds the changes up by row, and marks the rows.
     pub(crate) fn resolve(&mut self, node: &mut Node, changes: &AtomChanges) -> Resolved {
         let (width, stored) = (node.rows.width(), node.factors.iter().flatten().count());
-        let Self { rows: pending, factors: pending_factors } = self;
+        let Self { rows: pending, factors: pending_factors, .. } = self;
         let mut resolved = Resolved::default();
         for (i, &weight) in changes.weights.iter().enumerate() {
             let words = &changes.words[i * width..(i + 1) * width];
@@ -97,11 +100,39 @@ impl PendingRows {
             node.rows.clear(pending.row, NEW | DOOMED);
         }
         self.factors.clear();
+        self.entries.clear();
         Resolved::default()
     }
 }
 
 impl Tree {
+    /// Looks up the entries that the links of an atom's new rows lead to, if there is more than one thread to do it. They stay what they are
+    /// until the rows are linked: entries are only added on the way there.
+    pub(crate) fn find_entries(&self, node: usize, pending: &mut PendingRows, threads: usize) {
+        if threads == 1 {
+            return;
+        }
+        let PendingRows { rows, entries, .. } = pending;
+        let links = self.nodes[node].links();
+        entries.resize(rows.len() * links, NONE);
+        let share = rows.len().div_ceil(threads).max(1);
+        let parts = rows.chunks(share).zip(entries.chunks_mut(share * links));
+        side_by_side(parts, |(rows, entries)| self.find_some_entries(node, rows, entries));
+    }
+
+    fn find_some_entries(&self, node: usize, pending: &[Pending], entries: &mut [u32]) {
+        let from = &self.nodes[node];
+        let mut key = Vec::new();
+        let links = from.links();
+        for link in 0..links {
+            let (hub, spec) = from.link(link);
+            for (i, change) in pending.iter().enumerate().filter(|(_, change)| from.rows.has(change.row, NEW)) {
+                spec.cut(from.rows.values(change.row), &mut key);
+                entries[i * links + link] = self.edges[hub].hub.find(&key).unwrap_or(NONE);
+            }
+        }
+    }
+
     /// Does something with the rows of every atom, on so many threads.
     pub(crate) fn each_atom(
         &mut self,
@@ -109,12 +140,11 @@ impl Tree {
         work: impl Fn(usize, &mut Node, &mut PendingRows) -> Resolved + Sync,
     ) -> Resolved {
         let Self { nodes, atom_nodes, pending, .. } = self;
-        let mut resolved = Resolved::default();
         if threads == 1 {
-            for (atom, rows) in pending.iter_mut().enumerate() {
-                resolved = resolved.or(work(atom, &mut nodes[atom_nodes[atom]], rows));
-            }
-            return resolved;
+            let atoms = pending.iter_mut().enumerate();
+            return atoms.fold(Resolved::default(), |found, (atom, rows)| {
+                found.or(work(atom, &mut nodes[atom_nodes[atom]], rows))
+            });
         }
         let mut nodes: Vec<Option<&mut Node>> = nodes.iter_mut().map(Some).collect();
         let mut shares: Vec<Vec<(usize, &mut Node, &mut PendingRows)>> = (0..threads).map(|_| Vec::new()).collect();
@@ -122,19 +152,11 @@ impl Tree {
             let node = nodes[atom_nodes[atom]].take().expect("an atom has a node of its own");
             shares[atom % threads].push((atom, node, rows));
         }
-        let run = |share: Vec<(usize, &mut Node, &mut PendingRows)>| {
+        let work = |share: Vec<(usize, &mut Node, &mut PendingRows)>| {
             share.into_iter().fold(Resolved::default(), |found, (atom, node, rows)| found.or(work(atom, node, rows)))
         };
-        let mine = shares.swap_remove(0);
-        std::thread::scope(|scope| {
-            let run = &run;
-            let busy = shares.into_iter().filter(|share| !share.is_empty());
-            let started: Vec<_> = busy.map(|share| scope.spawn(move || run(share))).collect();
-            resolved = run(mine);
-            for thread in started {
-                resolved = resolved.or(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-        });
-        resolved
+        side_by_side(shares.into_iter().filter(|share| !share.is_empty()), work)
+            .into_iter()
+            .fold(Resolved::default(), Resolved::or)
     }
 }

@@ -100,9 +100,10 @@ impl Tree {
         let stored = self.nodes[node].factors.iter().flatten().count();
         let weightless = self.set;
         self.counters.updates += pending.rows.len() as u64;
+        let links = if pending.entries.is_empty() { 0 } else { self.nodes[node].links() };
         for (i, &Pending { row, weight }) in pending.rows.iter().enumerate() {
             if self.nodes[node].rows.has(row, NEW) {
-                self.link_row(node, row);
+                self.link_row(node, row, &pending.entries[i * links..(i + 1) * links]);
             }
             let was = self.nodes[node].rows.has(row, ALIVE);
             let start = scratch.values.len();

@@ -18,7 +18,7 @@ use crate::delta::Delta;
 use crate::enumerate::{Program, Sink};
 use crate::hub::Hub;
 use crate::pending::PendingRows;
-use crate::rows::{ALIVE, LINKED, LIVE, Rows};
+use crate::rows::{ALIVE, LINKED, LIVE, NONE, Rows};
 use crate::shape::{HeadLayout, HubShape, KeySpec, NodeShape, TreeShape, head_layout, key_spec, row_layout};
 
 /// The net changes of one atom: rows as words, row after row, with the change of multiplicity and of each factor.
@@ -69,6 +69,20 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// The hub of a link and how to cut its key: first the hubs below in their order, then the one above.
+    pub(crate) fn link(&self, link: usize) -> (usize, &KeySpec) {
+        match (self.downs.get(link), self.up) {
+            (Some(&hub), _) => (hub, &self.down_keys[link]),
+            (None, Some((hub, _))) => (hub, &self.up_key),
+            (None, None) => unreachable!("the top is linked when it is made"),
+        }
+    }
+
+    /// How many links a row has.
+    pub(crate) fn links(&self) -> usize {
+        self.downs.len() + usize::from(self.up.is_some())
+    }
+
     /// As `Tree::own`, where the node stands for several equal atoms. Wraps like all ring arithmetic; `own_overflows` tells when.
     #[inline]
     fn own_power(&self, row: u32, into: &mut [i128]) {
@@ -271,8 +285,9 @@ impl Tree {
         }
         for at in 0..self.order.len() {
             let atom = self.order[at];
-            let pending = std::mem::take(&mut self.pending[atom]);
+            let mut pending = std::mem::take(&mut self.pending[atom]);
             if !pending.rows.is_empty() {
+                self.find_entries(self.atom_nodes[atom], &mut pending, threads);
                 self.step(self.atom_nodes[atom], &pending, delta.as_mut(), marked);
             }
             self.pending[atom] = pending;
@@ -284,24 +299,35 @@ impl Tree {
         Applied { overflow: self.overflow, consolidate: !marked && changed > 1 }
     }
 
-    /// Links a new row to its entries above and below.
-    pub(crate) fn link_row(&mut self, node: usize, row: u32) {
+    /// Links a new row to its entries below and above. `known`: those of them that were looked up before, in this order, `NONE` for others.
+    pub(crate) fn link_row(&mut self, node: usize, row: u32, known: &[u32]) {
         let mut key = self.keys.pop().unwrap_or_default();
         for place in 0..self.nodes[node].downs.len() {
-            let from = &self.nodes[node];
-            from.down_keys[place].cut(from.rows.values(row), &mut key);
-            let entry = self.entry(from.downs[place], &key);
+            let entry = self.entry_of(node, row, place, known, &mut key);
             self.attach_below(node, row, place, entry);
         }
         let from = &self.nodes[node];
         if let Some((hub, _)) = from.up {
-            from.up_key.cut(from.rows.values(row), &mut key);
-            let entry = self.entry(hub, &key);
+            let entry = self.entry_of(node, row, from.downs.len(), known, &mut key);
             self.nodes[node].rows.set_up(row, entry);
             self.edges[hub].hub.add_child(entry);
         }
         self.nodes[node].rows.set(row, LINKED);
         self.keys.push(key);
+    }
+
+    /// The entry of a row at one of its links; see `Node::link`.
+    fn entry_of(&mut self, node: usize, row: u32, link: usize, known: &[u32], key: &mut Vec<u64>) -> u32 {
+        if let Some(&entry) = known.get(link)
+            && entry != NONE
+        {
+            self.counters.probes += 1;
+            return entry;
+        }
+        let from = &self.nodes[node];
+        let (hub, spec) = from.link(link);
+        spec.cut(from.rows.values(row), key);
+        self.entry(hub, key)
     }
 
     fn attach_below(&mut self, node: usize, row: u32, place: usize, entry: u32) {

@@ -7,6 +7,7 @@ use crate::delta::Delta;
 use crate::enumerate::{Block, Program, Sink};
 use crate::rows::LIVE;
 use crate::settle::Changed;
+use crate::threads::side_by_side;
 use crate::tree::Tree;
 
 /// One direction of a step: how to enumerate from its witnesses, and which of them count.
@@ -88,21 +89,12 @@ impl<W: Fn(&Changed) -> bool + Sync> Pass<'_, W> {
     fn run_all(&self, tree: &Tree, parts: &mut [Part], delta: &mut Delta) -> Effort {
         let full = delta.piece();
         let (sink, others) = delta.sinks();
-        let (mine, theirs) = parts.split_first_mut().expect("there is a thread");
-        if theirs.iter().all(Part::is_empty) {
-            return self.run(tree, mine, sink, full);
-        }
-        std::thread::scope(|scope| {
-            let busy = theirs.iter_mut().zip(others).filter(|(part, _)| !part.is_empty());
-            let started: Vec<_> =
-                busy.map(|(part, sink)| scope.spawn(move || self.run(tree, part, sink, full))).collect();
-            let mut effort = self.run(tree, mine, sink, full);
-            for thread in started {
-                let other = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                effort.steps += other.steps;
-                effort.overflow |= other.overflow;
-            }
-            effort
+        let sinks = std::iter::once(sink).chain(others);
+        let busy = parts.iter_mut().zip(sinks).filter(|(part, _)| !part.is_empty());
+        let done = side_by_side(busy, |(part, sink)| self.run(tree, part, sink, full));
+        done.into_iter().fold(Effort::default(), |sum, one| Effort {
+            steps: sum.steps + one.steps,
+            overflow: sum.overflow | one.overflow,
         })
     }
 
