@@ -1,31 +1,32 @@
-"""Flink SQL on W1, in a process and an environment of its own: prints the seconds of the job without those of an empty one.
+"""Flink SQL on a view, in a process and an environment of its own: prints the seconds of the job without those of an empty one.
 
-python flink_job.py EVENTS.json EMPTY.json
+python flink_job.py JOB.json, with ``tables`` (per table its columns and the files of its events and of none), ``columns`` and ``sql`` of the view.
 """
 
+import json
 import sys
 import time
+from pathlib import Path
 
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 
-def seconds(path: str) -> float:
+def seconds(job: dict, files: str) -> float:
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     config = tables.get_config()
     config.set("parallelism.default", "2")
     config.set("taskmanager.memory.process.size", "8g")
     config.set("taskmanager.numberOfTaskSlots", "8")
-    source = f"'connector'='filesystem','path'='file://{path}','format'='debezium-json'"
-    tables.execute_sql(f"CREATE TABLE g (src BIGINT, dst BIGINT) WITH ({source})")
-    tables.execute_sql("CREATE TABLE o (a BIGINT, b BIGINT, c BIGINT, d BIGINT) WITH ('connector'='blackhole')")
+    for name, table in job["tables"].items():
+        source = f"'connector'='filesystem','path'='file://{table[files]}','format'='debezium-json'"
+        tables.execute_sql(f"CREATE TABLE {name} ({table['columns']}) WITH ({source})")
+    tables.execute_sql(f"CREATE TABLE into_nothing ({job['columns']}) WITH ('connector'='blackhole')")
     started = time.perf_counter()
-    tables.execute_sql(
-        "INSERT INTO o SELECT g1.src, g1.dst, g2.dst, g3.dst FROM g g1 JOIN g g2 ON g1.dst = g2.src"
-        " JOIN g g3 ON g2.dst = g3.src WHERE MOD(g3.dst, 10) = 0"
-    ).wait()
+    tables.execute_sql(f"INSERT INTO into_nothing {job['sql']}").wait()
     return time.perf_counter() - started
 
 
 if __name__ == "__main__":
-    start = seconds(sys.argv[2])
-    print(seconds(sys.argv[1]) - start)
+    given = json.loads(Path(sys.argv[1]).read_text())
+    start = seconds(given, "none")
+    print(seconds(given, "events") - start)

@@ -1,6 +1,8 @@
 """Runs the pipeline benchmarks on Spark in local mode.
 
 .venv/bin/python -m benchmarks.spark.run [--only w3,w1,state,flink] [--repeat 3] [--json out.json]
+
+``flink`` runs the workloads that are named with it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -152,6 +155,7 @@ def compare(spark: SparkSession, workload: Workload, shards: int, repeat: int, c
     for _ in range(repeat):
         real_runs.append(run(plan, shards))
         empty_runs.append(run(empty, shards))
+    Path(empty.pipeline.piece).unlink()
     real, hollow = (statistics.median(r.rows_in / r.seconds for r in runs) for runs in (real_runs, empty_runs))
     found = {
         "workload": workload.name,
@@ -208,39 +212,60 @@ def state_writes(spark: SparkSession, console: Console) -> dict[str, Any]:
     return found
 
 
-def flink(spark: SparkSession, shards: int, console: Console) -> dict[str, Any]:
-    """W1 in Flink SQL and here. Needs a Python with apache-flink: EVERVIEW_FLINK_PYTHON."""
+def flink(spark: SparkSession, names: list[str], shards: int, console: Console) -> list[dict[str, Any]]:
+    """Workloads in Flink SQL and here, from the same changes. Needs a Python with apache-flink: EVERVIEW_FLINK_PYTHON."""
     python = os.environ.get("EVERVIEW_FLINK_PYTHON")
     if python is None:
         console.print("flink: left out, EVERVIEW_FLINK_PYTHON names no Python with apache-flink")
-        return {}
-    workload = WORKLOADS["w1-flink"]()
-    folder = Path(tempfile.mkdtemp(prefix="everview-flink-"))
-    events, empty = folder / "events.json", folder / "empty.json"
-    empty.touch()
-    with events.open("w") as out:
-        for file in sorted(workload.tables["g"].glob("*.parquet")):
-            for src, dst, kind in zip(*pq.read_table(file).to_pydict().values(), strict=True):
-                image = f'{{"src":{src},"dst":{dst}}}'
-                before, after, op = ("null", image, "c") if kind == "insert" else (image, "null", "d")
-                out.write(f'{{"before":{before},"after":{after},"op":"{op}"}}\n')
-    script = Path(__file__).with_name("flink_job.py")
-    done = subprocess.run([python, str(script), str(events), str(empty)], capture_output=True, text=True, check=True)
-    theirs = float(done.stdout.strip().splitlines()[-1])
-    plan = plan_pipeline(workload.sql, frames(spark, workload), shards=shards)
-    ours = run(plan, shards)
-    shutil.rmtree(folder, ignore_errors=True)
-    # ours counts from the end of the first of the batches: theirs is scaled to the same rows
-    found = {"flink_seconds": theirs, "everview_seconds": ours.seconds, "rows": ours.rows_in}
-    found["ratio"] = theirs * ours.rows_in / workload.rows / ours.seconds
-    console.print({"workload": workload.name, **found})
+        return []
+    results = []
+    for name in names:
+        workload = WORKLOADS[name]()
+        plan = plan_pipeline(workload.sql, frames(spark, workload), shards=shards)
+        folder = Path(tempfile.mkdtemp(prefix="everview-flink-"))
+        columns = ", ".join(f"{c.name} {c.type}" for c in plan.layout.columns)
+        job = {"tables": debezium_files(workload, folder), "columns": columns, "sql": workload.sql}
+        (folder / "job.json").write_text(json.dumps(job))
+        command = [python, str(Path(__file__).with_name("flink_job.py")), str(folder / "job.json")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        theirs, ours = float(done.stdout.strip().splitlines()[-1]), run(plan, shards)
+        # ours counts from the end of the first of the batches: theirs is scaled to the same rows
+        ratio = theirs * ours.rows_in / workload.rows / ours.seconds
+        seconds = {"flink_seconds": theirs, "everview_seconds": ours.seconds}
+        results.append({"workload": f"flink {workload.name}", **seconds, "rows": ours.rows_in, "ratio": ratio})
+        console.print(results[-1])
+    return results
+
+
+def debezium_files(workload: Workload, folder: Path) -> dict[str, dict[str, str]]:
+    """The change files of a workload as Debezium's JSON, one file per table."""
+    (folder / "none.json").touch()
+    found = {}
+    for name, path in workload.tables.items():
+        columns = [c.split()[0] for c in workload.schemas[name].split(", ")[:-1]]
+        events = folder / f"{name}.json"
+        with events.open("wb") as out:
+            for file in sorted(path.glob("*.parquet")):
+                rows = pq.read_table(file)
+                parts = [p for c in columns for p in (f',"{c}":', rows[c].cast("string"))]
+                image = pc.binary_join_element_wise("{" + parts[0][1:], *parts[1:], "}", "")
+                insert = pc.equal(rows["_change_type"], "insert")
+                lines = pc.if_else(
+                    insert,
+                    pc.binary_join_element_wise('{"before":null,"after":', image, ',"op":"c"}\n', ""),
+                    pc.binary_join_element_wise('{"before":', image, ',"after":null,"op":"d"}\n', ""),
+                )
+                for chunk in lines.chunks:
+                    out.write(b"".join(text.as_buffer() for text in chunk))
+        declared = ", ".join(workload.schemas[name].split(", ")[:-1])
+        found[name] = {"columns": declared, "events": str(events), "none": str(folder / "none.json")}
     return found
 
 
 WORKLOADS = {  # vertices are chosen such that an event of W1 changes about as many results at every size: 15
     "w1": lambda: paths(2_000_000, 470_000, 0.2),
     "w1-large": lambda: paths(3_000_000, 800_000, 0.2),
-    "w1-flink": lambda: paths(1_000_000, 200_000, 0.2),
     "w1-small": lambda: paths(100_000, 10_000, 0.2),
     "w3": lambda: revenue(1_500_000),
     "w3-small": lambda: revenue(75_000),
@@ -263,7 +288,8 @@ def main() -> None:
         if name == "state":
             results.append(state_writes(spark, console))
         elif name == "flink":
-            results.append(flink(spark, options.shards, console))
+            names = [n for n in options.only.split(",") if n in WORKLOADS]
+            results += flink(spark, names, options.shards, console)
         else:
             results.append(compare(spark, WORKLOADS[name](), options.shards, options.repeat, console))
     console.print(f"{time.perf_counter() - started:.0f} s")
