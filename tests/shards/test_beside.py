@@ -118,7 +118,7 @@ def test_rows_with_computed_columns_leave_early_too():
     "sql",
     [TWO_HOPS, "SELECT x.src AS a, y.dst AS c, COUNT(*) AS n FROM g x JOIN g y ON x.dst = y.src GROUP BY x.src, y.dst"],
 )
-def test_threads_change_no_delta(sql):
+def test_threads_change_no_delta_and_no_counter(sql):
     """More witnesses than a thread gets at a time, in batches that insert, delete and do both."""
     path = [(i, i + 1) for i in range(12_000)]
     shift = [(i, i + 2) for i in range(12_000)]
@@ -139,6 +139,9 @@ def test_threads_change_no_delta(sql):
                 total[row] += weight
     results = [add_up(Counter(), made.result()) for made in engines]
     assert all(+total == result for total, result in zip(totals, results, strict=True))
+    counted = [made._kernel.metrics(made._view) for made in engines]
+    assert counted[1] == counted[0]
+    assert counted[2] == counted[0]
 
 
 def test_what_a_receiver_of_pieces_raises_is_raised_and_the_batch_is_applied():
