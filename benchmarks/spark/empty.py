@@ -34,9 +34,9 @@ class EmptyStage:
         self._seen: dict[int, pa.RecordBatch] = {}
 
     def apply(self, sections: Sequence[Section], *, deltas: bool) -> Applied:
-        self._seen |= by_number(sections)
-        rows = sum(batch.num_rows for batch in by_number(sections).values())
-        return Applied(self._pieces(self._emitted() if deltas else 0), rows)
+        rows = by_number(sections)
+        self._seen |= rows
+        return Applied(self._pieces(self._emitted() if deltas else 0), sum(batch.num_rows for batch in rows.values()))
 
     def _pieces(self, count: int) -> Iterator[Section]:
         for at in range(0, count, self._piece.num_rows):
@@ -77,7 +77,9 @@ class EmptyPipeline(Pipeline):
 def emptied(pipeline: Pipeline, changes: pa.Table, counts: Counts, held: Counts) -> EmptyPipeline:
     """The same pipeline with empty engines, which emit rows of ``changes``, those of one batch. They are not netted or paired: they are not the view's."""
     if pipeline.merge is not None:
-        raise NotImplementedError("the rows between shards and merging engines are not known here")
+        raise ValueError(
+            f"`{pipeline.name}` merges its shards, and what they emit is not known here: run it with --shards 1"
+        )
     signs = pc.if_else(pc.is_in(changes[CHANGE_TYPE], pa.array(["insert", "update_postimage"])), 1, -1)
     rows = changes.select([c.name for c in pipeline.columns]).append_column(MULTIPLICITY, signs.cast(pa.int64()))
     parts = [rows.slice(rows.num_rows * i // _PARTS, _PIECE // _PARTS) for i in range(_PARTS)]
