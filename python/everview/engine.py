@@ -14,7 +14,6 @@ from everview.errors import (
     ChangeError,
     EverviewError,
     InternalError,
-    SchemaError,
     StaleIteratorError,
 )
 
@@ -40,13 +39,14 @@ _BUGS = frozenset({"INTERNAL_ERROR", "INVALID_PLAN", "INVALID_EXPRESSION"})
 _CLASSES: dict[str, type[EverviewError]] = {
     "STALE_ITERATOR": StaleIteratorError,
     "NO_INDEX": AccessPatternError,
-    "TOO_MANY_COLUMNS": SchemaError,
 }
 _HINTS = {
     "ARITHMETIC_OVERFLOW": "use a wider type: CAST the operands or the column to BIGINT, DECIMAL or DOUBLE",
     "CAST_INVALID_INPUT": "correct the value, or keep such rows out with WHERE",
     "CAST_OVERFLOW": "cast to a wider type, or keep such rows out with WHERE",
     "DATETIME_OVERFLOW": "dates and timestamps end with the year 9999",
+    "DELTA_TOO_LARGE": "pass deltas=False and read the view, take the delta in pieces with apply_stream(), split the batch, or raise"
+    " the limit with connect(delta_limit=...)",
     "DIVIDE_BY_ZERO": "guard the divisor, for example x / NULLIF(y, 0)",
     "REMAINDER_BY_ZERO": "guard the divisor, for example x % NULLIF(y, 0)",
     "EXCEED_LIMIT_LENGTH": "shorten the text, or declare the column wider",
@@ -55,7 +55,6 @@ _HINTS = {
     "NULL_NOT_ALLOWED": "give a value, or declare the column without NOT NULL",
     "NUMERIC_OUT_OF_SUPPORTED_RANGE": "decimals have at most 38 digits; cast to DOUBLE",
     "NUMERIC_VALUE_OUT_OF_RANGE": "use a decimal of more digits, or DOUBLE",
-    "TOO_MANY_COLUMNS": "split the table in two that share a key",
 }
 
 

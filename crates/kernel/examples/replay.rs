@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut rows = 0;
         for (columns, weights) in &batches {
             let changes = [(table, Change::Rows(columns.clone(), weights.clone()))];
-            rows += database.commit(&changes, true, false, None)?[0].1.weights.len();
+            rows += database.commit(&changes, true, false, None)?[0].1.len();
         }
         println!(
             "{:?} for {} events, {rows} delta rows, {:?}",

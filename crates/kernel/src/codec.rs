@@ -5,6 +5,7 @@
 
 use crate::interner::Interner;
 use crate::pool::WordPool;
+use crate::shape::NullPlace;
 use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -53,6 +54,22 @@ pub fn float_word(value: f32) -> u64 {
     }
 }
 
+/// A computed column as it would be read back if it had been stored: -0.0 is 0.0, and there is one NaN. Equal rows are then the same to the
+/// bit, wherever they come from.
+pub fn normalised(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        arrow_schema::DataType::Float64 => {
+            let values = array.as_primitive::<Float64Type>();
+            Arc::new(values.unary::<_, Float64Type>(|value| f64::from_bits(double_word(value))))
+        }
+        arrow_schema::DataType::Float32 => {
+            let values = array.as_primitive::<Float32Type>();
+            Arc::new(values.unary::<_, Float32Type>(|value| f32::from_bits(float_word(value) as u32)))
+        }
+        _ => array,
+    }
+}
+
 /// A place in a matrix of rows: the first word of a column, and the mask word and bit that say NULL.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
@@ -61,7 +78,7 @@ pub struct Place {
     /// The column's first word.
     pub offset: usize,
     /// The mask word and the column's bit, if it can be NULL.
-    pub null: Option<(usize, u32)>,
+    pub null: Option<NullPlace>,
 }
 
 /// Writes a column into a matrix of rows that is zero where it is written.

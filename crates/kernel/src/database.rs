@@ -1,20 +1,26 @@
 //! Tables and views, and the commit of a batch over all of them.
 //!
-//! A commit stages every table's changes, scans them for every atom of every view (all that user data can do wrong happens here, before
-//! anything changes), commits the tables, applies the views, and finishes. If a view overflows while it applies, it and the views before
-//! it are undone and the tables uncommitted: the state is as before, whichever view refused.
+//! A commit stages every table's changes, scans them for every atom of every view (what a single row can do wrong happens here, before
+//! anything changes), commits the tables, prepares every view, and when all have accepted the batch, commits the views and finishes. If a
+//! view refuses, the views are undone in reverse order and the tables uncommitted: the state is as before, whichever view refused.
 
-use crate::aggregate::Flow;
 use crate::error::KernelError;
+use crate::flow::{Chunk, Flow};
 use crate::interner::Interner;
+use crate::operator::Context;
 use crate::plan::Plan;
 use crate::pool::WordPool;
+use crate::read::Cursor;
 use crate::retention::Window;
 use crate::table::{BaseTable, Change, Staged};
 use crate::tree::AtomChanges;
-use crate::view::{Context, Cursor, Pieces, View};
+use crate::view::View;
 use arrow_array::ArrayRef;
+use arrow_schema::SchemaRef;
 use everview_expr::DataType;
+
+/// Takes pieces of views' deltas: the view, the schema of its result, and rows.
+pub type ViewPieces<'a> = &'a mut dyn FnMut(usize, &SchemaRef, Chunk);
 
 /// Tables, views, and what they share.
 #[derive(Debug, Default)]
@@ -27,19 +33,26 @@ pub struct Database {
     epoch: u64,
     /// How many threads may enumerate a delta, beside the one that commits.
     helpers: usize,
+    /// How many bytes the words of one delta may take; without a limit, as many as there are.
+    delta_bytes: Option<usize>,
 }
 
 /// What views need of a database whose views are borrowed.
 macro_rules! context {
     ($database:ident) => {
-        Context { interner: &mut $database.interner, pool: &$database.pool, threads: 1 + $database.helpers }
+        Context {
+            interner: &mut $database.interner,
+            pool: &$database.pool,
+            threads: 1 + $database.helpers,
+            delta_bytes: $database.delta_bytes.unwrap_or(usize::MAX),
+        }
     };
 }
 
 impl Database {
-    /// An empty database that uses so many threads at most.
-    pub fn with_threads(threads: usize) -> Self {
-        Self { helpers: threads.saturating_sub(1), ..Self::default() }
+    /// An empty database that uses so many threads at most, and refuses batches whose delta would take more bytes.
+    pub fn new(threads: usize, delta_bytes: Option<usize>) -> Self {
+        Self { helpers: threads.saturating_sub(1), delta_bytes, ..Self::default() }
     }
 
     /// Adds a table; returns its position.
@@ -149,19 +162,19 @@ impl Database {
 
     /// Applies a batch over some tables. With `deltas`, returns the net change of every view that a table concerned feeds.
     ///
-    /// With `pieces`, and if only one view is concerned, parts of its change may leave there, before the batch has been applied but when
-    /// nothing can refuse it any more; what is returned is the rest.
+    /// With `pieces`, parts of the change of one view may leave there, before the batch has been applied but when nothing can refuse it any
+    /// more; what is returned is the rest.
     pub fn commit(
         &mut self,
         changes: &[(usize, Change)],
         deltas: bool,
         ignore_missing: bool,
-        mut pieces: Option<Pieces>,
+        mut pieces: Option<ViewPieces>,
     ) -> Result<Vec<(usize, Flow)>, KernelError> {
         let mut staged: Vec<Option<Staged>> = Vec::new();
         staged.resize_with(self.tables.len(), || None);
         let outcome = self.stage(changes, ignore_missing, &mut staged).and_then(|()| self.scan_all(&staged));
-        let scanned = match outcome {
+        let mut scanned = match outcome {
             Ok(scanned) => scanned,
             Err(error) => {
                 self.unstage(&staged);
@@ -173,12 +186,22 @@ impl Database {
                 table.commit(batch, &mut self.interner);
             }
         }
+        if pieces.is_some() {
+            // pieces may leave once all others have accepted the batch
+            scanned.sort_by_key(|(view, _)| self.view(*view).may_leave_early());
+        }
         let mut flows = Vec::with_capacity(scanned.len());
         let mut refused = None;
         for (at, (view, changes)) in scanned.iter().enumerate() {
             let target = self.views[*view].as_mut().expect("scanned views exist");
-            let pieces = pieces.take_if(|_| scanned.len() == 1);
-            match target.apply(changes, deltas, pieces, &mut context!(self)) {
+            let outcome = match pieces.take_if(|_| at + 1 == scanned.len()) {
+                Some(pieces) => {
+                    let mut hand_over = |schema: &SchemaRef, chunk| pieces(*view, schema, chunk);
+                    target.prepare(changes, deltas, Some(&mut hand_over), &mut context!(self))
+                }
+                None => target.prepare(changes, deltas, None, &mut context!(self)),
+            };
+            match outcome {
                 Ok(flow) => flows.push((*view, flow)),
                 Err(error) => {
                     refused = Some((at, error));
@@ -189,7 +212,7 @@ impl Database {
         if let Some((at, mut error)) = refused {
             for (view, changes) in scanned[..=at].iter().rev() {
                 let target = self.views[*view].as_mut().expect("scanned views exist");
-                target.undo(changes, deltas, &mut context!(self));
+                target.undo(changes, &mut self.interner);
             }
             for (table, batch) in self.tables.iter_mut().zip(&mut staged) {
                 if let (Some(table), Some(batch)) = (table, batch) {
@@ -197,8 +220,11 @@ impl Database {
                 }
             }
             self.unstage(&staged);
-            error.message = format!("{} in view `{}`", error.message, self.view(scanned[at].0).name());
+            error.message = format!("{}, in view `{}`", error.message, self.view(scanned[at].0).name());
             return Err(error);
+        }
+        for (view, _) in &scanned {
+            self.views[*view].as_mut().expect("scanned views exist").commit(&mut self.interner);
         }
         for (table, batch) in self.tables.iter_mut().zip(&staged) {
             if let (Some(table), Some(batch)) = (table, batch) {
@@ -251,7 +277,9 @@ impl Database {
     /// Starts the reading of the results with given values; see `View::lookup`.
     pub fn lookup(&mut self, view: usize, columns: &[usize], values: &[ArrayRef]) -> Result<Cursor, KernelError> {
         let target = self.views[view].as_mut().expect("the session knows which views there are");
-        target.lookup(columns, values, &mut self.interner)
+        let cursor = target.lookup(columns, values, &mut self.interner);
+        self.interner.sweep();
+        cursor
     }
 
     /// The next rows of a view's full result.

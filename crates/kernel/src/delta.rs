@@ -20,7 +20,7 @@ const SHARE: usize = 2048;
 
 /// Takes pieces of a delta.
 pub struct Outlet<'a> {
-    /// Rows that are worth a piece. The results of one witness stay together, so pieces can be larger.
+    /// Rows that are worth a piece; what belongs together can make it larger.
     pub rows: usize,
     /// Takes all rows out of a sink.
     pub take: &'a mut dyn FnMut(&mut Sink),
@@ -43,7 +43,13 @@ impl<'a> Delta<'a> {
     pub(crate) fn begin(&mut self, unit: bool, early: bool) {
         self.sink.set_unit(unit);
         self.others.iter_mut().for_each(|sink| sink.set_unit(unit));
-        self.outlet.take_if(|_| !early);
+        if !early {
+            self.outlet = None;
+        } else if self.outlet.is_some() {
+            // what leaves needs no room
+            self.sink.set_room(None);
+            self.others.iter_mut().for_each(|sink| sink.set_room(None));
+        }
     }
 
     /// How many witnesses a thread gets at a time.
@@ -54,6 +60,16 @@ impl<'a> Delta<'a> {
     /// Rows that are worth a piece; no number is if none may leave.
     pub(crate) fn piece(&self) -> usize {
         self.outlet.as_ref().map_or(usize::MAX, |outlet| outlet.rows)
+    }
+
+    /// Whether rows were lost because there was no room for them.
+    pub(crate) fn is_full(&self) -> bool {
+        self.sink.is_full() || self.others.iter().any(Sink::is_full)
+    }
+
+    /// Whether the results of a witness are not complete yet.
+    pub(crate) fn is_midway(&self) -> bool {
+        self.sink.is_midway() || self.others.iter().any(Sink::is_midway)
     }
 
     /// How many threads there are sinks for.

@@ -12,7 +12,7 @@
 use crate::annotation;
 use crate::hash::fold;
 use crate::rows::{LIVE, NONE, Rows};
-use crate::shape::EmittedWord;
+use crate::shape::{EmittedWord, pack_key};
 use crate::tree::Tree;
 use hashbrown::HashTable;
 
@@ -71,6 +71,15 @@ impl Blocks {
     }
 }
 
+/// How many rows a sink is to hold at the end of an enumeration that is not complete.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    /// So many.
+    Exactly(usize),
+    /// So many, or more by what belongs together.
+    About(usize),
+}
+
 /// Where an enumeration stands. Valid as long as the tree does not change.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
@@ -92,6 +101,10 @@ pub struct Sink {
     /// The further components (or their change) of each row, one vector per component.
     pub components: Vec<Vec<i128>>,
     start: Vec<i128>,
+    /// How many rows it may hold.
+    room: Option<usize>,
+    /// There were more rows than that.
+    full: bool,
     /// All annotations are 1: results carry the weight of their witness.
     unit: bool,
     walk: Walk,
@@ -124,6 +137,29 @@ impl Sink {
         self.multiplicities.is_empty()
     }
 
+    /// Lets it hold so many rows at most; what comes beyond is lost, and `is_full` tells.
+    pub fn set_room(&mut self, rows: Option<usize>) {
+        self.room = rows;
+    }
+
+    /// Whether rows were lost for want of room.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Whether so many more rows have room; if not, they are lost.
+    fn has_room_for(&mut self, rows: usize) -> bool {
+        self.full |= self.room.is_some_and(|room| self.len() + rows > room);
+        !self.full
+    }
+
+    /// Keeps the first rows only.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        self.columns.iter_mut().for_each(|column| column.truncate(rows));
+        self.components.iter_mut().for_each(|component| component.truncate(rows));
+        self.multiplicities.truncate(rows);
+    }
+
     /// Drops the rows.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
@@ -143,6 +179,11 @@ impl Sink {
         self.components.iter_mut().zip(&mut other.components).for_each(|(to, from)| to.append(from));
         self.multiplicities.append(&mut other.multiplicities);
         other.blocks.forget();
+    }
+
+    /// Whether the results of a witness are not complete yet.
+    pub(crate) fn is_midway(&self) -> bool {
+        self.walk.at != 0
     }
 
     /// Rows that follow have annotation 1 in every node but the witness.
@@ -215,6 +256,9 @@ impl Program {
     /// Emits the one result that is `row`, with this weight; returns whether the weight left its range.
     #[inline]
     pub(crate) fn emit_single(&self, tree: &Tree, row: u32, weight: &[i128], sink: &mut Sink) -> bool {
+        if !sink.has_room_for(1) {
+            return false;
+        }
         let rows = &tree.nodes[self.steps[0].node].rows;
         for &(column, word) in &self.inner {
             sink.columns[column].push(rows.value(row, word));
@@ -231,6 +275,9 @@ impl Program {
 
     /// Emits the results through `row`, which are those of `block` but for the row itself.
     pub(crate) fn repeat(&self, tree: &Tree, row: u32, block: Block, sink: &mut Sink) {
+        if !sink.has_room_for(block.end - block.first) {
+            return;
+        }
         let length = sink.len() + block.end - block.first;
         for &(column, _) in self.outer[1..].iter().flatten().chain(&self.inner) {
             sink.columns[column].extend_from_within(block.first..block.end);
@@ -241,12 +288,24 @@ impl Program {
         sink.multiplicities.resize(length, sink.start[0] as i64);
     }
 
-    /// Emits every result through `row`, weighted with the sink's start weight. Returns rows visited and whether a product overflowed.
-    pub(crate) fn run_from(&self, tree: &Tree, row: u32, sink: &mut Sink, skip: u32) -> (u64, bool) {
+    /// Emits the results through `row`, weighted with the sink's start weight, until the sink holds `limit` rows or more; `go_on` has the
+    /// rest. Returns rows visited and whether a product overflowed.
+    pub(crate) fn run_from(&self, tree: &Tree, row: u32, sink: &mut Sink, skip: u32, limit: usize) -> (u64, bool) {
         let mut walk = std::mem::take(&mut sink.walk);
         self.begin(tree, row, &mut walk, sink, skip);
-        let (steps, overflow) = self.run(tree, &mut walk, sink, skip, usize::MAX);
+        sink.walk = walk;
+        self.go_on(tree, sink, skip, limit)
+    }
+
+    /// Goes on with the results through the row of `run_from`.
+    pub(crate) fn go_on(&self, tree: &Tree, sink: &mut Sink, skip: u32, limit: usize) -> (u64, bool) {
+        let mut walk = std::mem::take(&mut sink.walk);
+        let room = sink.room.map_or(usize::MAX, |room| room.saturating_add(1));
+        let (steps, overflow) = self.run(tree, &mut walk, sink, skip, Limit::About(limit.min(room)));
         let passed = std::mem::take(&mut walk.passed);
+        if !sink.has_room_for(0) {
+            walk.at = 0;
+        }
         sink.walk = walk;
         (steps + passed, overflow)
     }
@@ -266,8 +325,12 @@ impl Program {
         }
     }
 
-    /// Emits results until the walk ends or the sink holds `limit` rows.
-    pub(crate) fn run(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32, limit: usize) -> (u64, bool) {
+    /// Emits results until the walk ends or the sink is at its limit.
+    pub(crate) fn run(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32, limit: Limit) -> (u64, bool) {
+        let (limit, is_exact) = match limit {
+            Limit::Exactly(limit) => (limit, true),
+            Limit::About(limit) => (limit, false),
+        };
         let last = self.steps.len() - 1;
         let (mut steps, mut overflow) = (0, false);
         if last == 0 {
@@ -297,8 +360,11 @@ impl Program {
                 length = sink.columns[self.inner[0].0].len();
                 continue;
             }
-            if at + 1 == last && sink.unit && limit == usize::MAX && self.is_product() {
-                steps += self.emit_product(tree, walk, sink, skip);
+            if at + 1 == last && sink.unit && !is_exact && self.is_product() {
+                if length >= limit {
+                    break;
+                }
+                steps += self.emit_product(tree, walk, sink, skip, limit);
                 length = sink.columns[self.inner[0].0].len();
                 continue;
             }
@@ -382,9 +448,10 @@ impl Program {
         matches!(self.steps[last].source, Source::Side { from, .. } if from + 1 < last) && !self.inner.is_empty()
     }
 
-    /// The last two steps at once, from the row the walk stands at until the step before the last has no more rows: the rows of the last
-    /// step are read once and copied for the others. Rows weigh 1. Returns the rows visited, copies among them.
-    fn emit_product(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32) -> u64 {
+    /// The last two steps at once, from the row the walk stands at until the step before the last has no more rows or the sink holds `limit`:
+    /// the rows of the last step are read once and copied for the others, all of them for each. Rows weigh 1. Returns the rows visited,
+    /// copies among them.
+    fn emit_product(&self, tree: &Tree, walk: &mut Walk, sink: &mut Sink, skip: u32, limit: usize) -> u64 {
         let last = self.steps.len() - 1;
         let outer = &tree.nodes[self.steps[last - 1].node].rows;
         let start = sink.columns[self.inner[0].0].len();
@@ -393,7 +460,7 @@ impl Program {
         let (_, count, _) = self.emit_run(tree, walk, sink, skip, usize::MAX);
         let visited = 1 + count as u64 + std::mem::replace(&mut walk.passed, passed) - passed;
         let (mut row, mut steps, mut end) = (walk.rows[last - 1], 0, start);
-        while row != NONE {
+        while row != NONE && end < limit {
             if end > start {
                 for &(column, _) in &self.inner {
                     sink.columns[column].extend_from_within(start..start + count);
@@ -406,7 +473,7 @@ impl Program {
             steps += visited;
             row = self.next(tree, row, last - 1, skip, &mut walk.passed);
         }
-        (walk.rows[last - 1], walk.at) = (NONE, last - 1);
+        (walk.rows[last - 1], walk.at) = (row, last - 1);
         steps
     }
 
@@ -567,7 +634,7 @@ impl Tree {
     pub fn next_results(&mut self, walk: &mut Walk, sink: &mut Sink, limit: usize) -> bool {
         sink.clear();
         let program = self.programs[self.top].as_ref().expect("the top is connex");
-        let (steps, overflow) = program.run(self, walk, sink, 0, limit);
+        let (steps, overflow) = program.run(self, walk, sink, 0, Limit::Exactly(limit));
         self.counters.steps += steps;
         self.counters.emitted += sink.len() as u64;
         overflow
@@ -591,16 +658,8 @@ impl Tree {
     pub fn lookup(&mut self, variables: &[usize], values: &[(Vec<u64>, bool)]) -> Option<(LookupWalk, Sink)> {
         let same =
             |columns: &[usize]| columns.len() == variables.len() && columns.iter().all(|c| variables.contains(c));
-        let words = |columns: &[usize], masked: bool| {
-            let value = |c: &usize| &values[variables.iter().position(|v| v == c).expect("the same variables")];
-            let mut words: Vec<u64> = columns.iter().flat_map(|c| value(c).0.iter().copied()).collect();
-            let mask: u64 = columns.iter().enumerate().map(|(bit, c)| u64::from(value(c).1) << bit).sum();
-            if masked {
-                words.push(mask);
-                return Some(words);
-            }
-            (mask == 0).then_some(words) // a column that is never NULL
-        };
+        let value = |c: &usize| &values[variables.iter().position(|v| v == c).expect("the same variables")];
+        let words = |columns: &[usize], masked: bool| pack_key(columns.iter().map(value), masked);
         let mut found = None;
         if let Some(node) = (0..self.top).find(|&n| self.nodes[n].connex && same(&self.nodes[n].columns)) {
             let target = &self.nodes[node];
@@ -641,7 +700,7 @@ impl Tree {
                 sink.start(&weight);
                 program.begin(self, lookup.row, &mut lookup.walk, sink, 0);
             }
-            let (steps, over) = program.run(self, &mut lookup.walk, sink, 0, limit);
+            let (steps, over) = program.run(self, &mut lookup.walk, sink, 0, Limit::Exactly(limit));
             visited += steps;
             overflow |= over;
             if lookup.walk.at != 0 {

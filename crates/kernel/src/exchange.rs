@@ -6,6 +6,7 @@
 use crate::codec::{double_word, float_word};
 use crate::consolidate::RowCodec;
 use crate::error::KernelError;
+use crate::flow::{Chunk, Flow};
 use crate::hash::{fold, hash_words};
 use crate::interner::Interner;
 use arrow_array::cast::AsArray;
@@ -91,7 +92,9 @@ pub fn group_rows(columns: &[ArrayRef], count: usize) -> Result<Vec<u32>, Kernel
 
 /// The positions of one row of each set of equal rows that does not cancel out, with the sum of the multiplicities.
 pub fn net_rows(columns: &[ArrayRef], weights: &[i64]) -> Result<(Vec<u32>, Vec<i64>), KernelError> {
-    Ok(codec_of(columns)?.net(columns, weights, &mut Interner::default()))
+    let rows = Flow::of(vec![Chunk { columns: columns.to_vec(), weights: weights.to_vec() }]);
+    let net = codec_of(columns)?.net(&rows, &mut Interner::default())?;
+    Ok((net.firsts.into_iter().map(|(_, position)| position).collect(), net.weights))
 }
 
 fn codec_of(columns: &[ArrayRef]) -> Result<RowCodec, KernelError> {

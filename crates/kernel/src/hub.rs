@@ -38,6 +38,8 @@ pub struct Hub {
     keys: Vec<u64>,
     links: Vec<u32>,
     sums: Vec<i128>,
+    /// Per side the largest number of rows (the first component) that an entry's sums have ever told.
+    peaks: Vec<i128>,
     free: u32,
     len: usize,
     index: HashTable<u32>,
@@ -58,6 +60,7 @@ impl Hub {
             keys: Vec::new(),
             links: Vec::new(),
             sums: Vec::new(),
+            peaks: vec![1; values.len()],
             free: NONE,
             len: 0,
             index: HashTable::new(),
@@ -305,7 +308,15 @@ impl Hub {
             *sum = total;
             overflow |= over;
         }
+        if self.sums[start] > self.peaks[side] {
+            self.peaks[side] = self.sums[start];
+        }
         overflow
+    }
+
+    /// The largest number of rows that a side has ever passed.
+    pub fn peak(&self, side: usize) -> i128 {
+        self.peaks[side]
     }
 
     /// The sums of all value sides of an entry, one after another.

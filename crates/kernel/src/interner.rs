@@ -18,6 +18,8 @@ pub struct Interner {
     unreferenced: Vec<u32>,
     state: FixedState,
     bytes: usize,
+    /// The length of the longest text there ever was.
+    longest: usize,
 }
 
 impl Interner {
@@ -28,6 +30,7 @@ impl Interner {
             return id;
         }
         self.bytes += text.len();
+        self.longest = self.longest.max(text.len());
         if self.texts.is_empty() {
             self.texts.push(Box::default());
             self.references.push(0);
@@ -55,6 +58,11 @@ impl Interner {
     #[inline]
     pub fn text(&self, id: u32) -> &str {
         &self.texts[id as usize]
+    }
+
+    /// No text is longer than this.
+    pub fn longest(&self) -> usize {
+        self.longest
     }
 
     /// `count` more references to the text (fewer, if negative).

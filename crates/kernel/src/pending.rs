@@ -127,7 +127,8 @@ impl Tree {
         for link in 0..links {
             let (hub, spec) = from.link(link);
             for (i, change) in pending.iter().enumerate().filter(|(_, change)| from.rows.has(change.row, NEW)) {
-                spec.cut(from.rows.values(change.row), &mut key);
+                let words = from.rows.values(change.row);
+                spec.cut(|at| words[at], &mut key);
                 entries[i * links + link] = self.edges[hub].hub.find(&key).unwrap_or(NONE);
             }
         }

@@ -94,6 +94,16 @@ pub enum Function {
     Avg,
 }
 
+impl std::fmt::Display for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Count => "count",
+            Self::Sum => "sum",
+            Self::Avg => "avg",
+        })
+    }
+}
+
 /// One aggregate.
 #[derive(Clone, Debug, Deserialize)]
 pub struct AggregateColumn {

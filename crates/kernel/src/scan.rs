@@ -5,11 +5,12 @@
 
 use crate::codec::{self, Place, encode, words_of};
 use crate::error::KernelError;
+use crate::flow::text_ranges;
 use crate::hash::{copy_words, push_words};
 use crate::interner::Interner;
 use crate::plan::{Atom, Core};
 use crate::pool::WordPool;
-use crate::shape::row_layout;
+use crate::shape::{NullPlace, row_layout};
 use crate::table::{BaseTable, Staged};
 use crate::tree::AtomChanges;
 use arrow_array::cast::AsArray;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 enum Binding {
     /// Words copied from the base row: first word, and the mask word and bit if it can be NULL there.
-    Copied { from: usize, words: usize, null: Option<(usize, u32)> },
+    Copied { from: usize, words: usize, null: Option<NullPlace> },
     /// A computed column.
     Computed(Expr),
 }
@@ -75,9 +76,7 @@ impl AtomScan {
             .enumerate()
             .map(|(position, column)| {
                 let data_type = core.variables[column.variable].data_type;
-                let null = shape.variables[column.variable]
-                    .nullable
-                    .then(|| (layout.mask.expect("a nullable column"), position as u32));
+                let null = layout.null(position).filter(|_| shape.variables[column.variable].nullable);
                 let place = Place { stride: layout.width, offset: layout.offsets[position], null };
                 let plain = column.expression.as_column();
                 let binding = plain.map_or_else(
@@ -85,7 +84,7 @@ impl AtomScan {
                     |source| Binding::Copied {
                         from: base.columns()[source].offset,
                         words: words_of(data_type),
-                        null: base.mask().filter(|_| base.columns()[source].nullable).map(|mask| (mask, source as u32)),
+                        null: base.null(source),
                     },
                 );
                 ScanColumn { binding, data_type, place }
@@ -150,6 +149,32 @@ impl AtomScan {
         interner: &mut Interner,
         pool: &WordPool,
     ) -> Result<AtomChanges, KernelError> {
+        let count = staged.rows.len();
+        let mut changes = AtomChanges { words: Vec::with_capacity(count * self.width), ..AtomChanges::default() };
+        let texts: Vec<usize> = self
+            .read
+            .iter()
+            .filter(|&&c| codec::is_text(base.columns()[c].data_type))
+            .map(|&c| base.columns()[c].offset)
+            .collect();
+        for range in text_ranges(count, &texts, |&at, i| base.row(staged.rows[i])[at], interner) {
+            if range.len() == count {
+                return self.scan_part(base, staged, changes, interner, pool);
+            }
+            changes = self.scan_part(base, &staged.select(|i| range.contains(&i)), changes, interner, pool)?;
+        }
+        Ok(changes)
+    }
+
+    /// Adds the changes for a part of a table's, whose texts fit into columns.
+    fn scan_part(
+        &self,
+        base: &BaseTable,
+        staged: &Staged,
+        mut changes: AtomChanges,
+        interner: &mut Interner,
+        pool: &WordPool,
+    ) -> Result<AtomChanges, KernelError> {
         let selected;
         let (mut rows, mut weights, mut sources) = (&staged.rows, &staged.weights, &staged.sources);
         let mut batch = None;
@@ -168,28 +193,28 @@ impl AtomScan {
                 }
             }
         }
-        let mut changes = AtomChanges {
-            words: Vec::with_capacity(rows.len() * self.width),
-            weights: weights.clone(),
-            factors: Vec::new(),
-            sources: if self.keeps_rows { rows.clone() } else { Vec::new() },
-        };
+        let first = changes.weights.len();
+        changes.weights.extend_from_slice(weights);
+        if self.keeps_rows {
+            changes.sources.extend_from_slice(rows);
+        }
         let mut dropped = Vec::new();
         if self.verbatim {
             for &row in rows {
                 push_words(&mut changes.words, base.row(row));
             }
         } else {
-            changes.words.resize(rows.len() * self.width, 0);
+            changes.words.resize((first + rows.len()) * self.width, 0);
             let input = Input { base, rows, sources, batch: batch.as_ref() };
             for column in &self.columns {
-                Self::bind(column, &input, &mut changes.words, &mut dropped, interner)?;
+                Self::bind(column, &input, &mut changes.words[first * self.width..], &mut dropped, interner)?;
             }
         }
         if let Some(batch) = batch.as_ref().filter(|_| !self.factors.is_empty()) {
-            changes.factors = self.weigh(batch, weights, base, sources)?;
+            changes.factors.extend(self.weigh(batch, weights, base, sources)?);
         }
         if !dropped.is_empty() {
+            dropped.iter_mut().for_each(|row| *row += first);
             drop_rows(&mut changes, &mut dropped, self.width, self.factors.len());
         }
         Ok(changes)

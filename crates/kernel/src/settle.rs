@@ -116,6 +116,7 @@ impl Tree {
             let after = before + weight;
             target.rows.set_weight(row, after);
             target.repeated = target.repeated + usize::from(after > 1) - usize::from(before > 1);
+            target.peak = target.peak.max(after);
             if stored > 0 {
                 self.overflow |= target.rows.add_factors(row, &pending.factors[i * stored..(i + 1) * stored]);
             }

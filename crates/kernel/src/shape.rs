@@ -2,8 +2,8 @@
 //!
 //! A `TreeShape` is what the plan says: variables, nodes, hubs. `Layout` is what the tree runs on: for every node where each
 //! column's words stand, for every hub how to cut its key out of a child's or a parent's words, for every head column where
-//! enumeration finds it. NULL is represented apart: a node with nullable columns has one more word, a bit mask of its NULL
-//! columns, which is part of the row's identity (and the words of a NULL column are zero).
+//! enumeration finds it. NULL is represented apart: a node with nullable columns has one more word for every 64 columns or part of
+//! them, a bit mask of its NULL columns, which is part of the row's identity (and the words of a NULL column are zero).
 
 /// A variable: how many words it takes and whether it can be NULL inside the tree.
 #[derive(Clone, Copy, Debug)]
@@ -61,30 +61,78 @@ pub struct TreeShape {
     pub components: usize,
 }
 
+/// Columns per mask word.
+const MASK_BITS: usize = 64;
+
+/// The place of a column's NULL bit: a word, and the bit in it.
+pub type NullPlace = (usize, u32);
+
+/// The NULL bit of the column at `position`, where the mask words start at `mask`.
+pub fn null_place(mask: usize, position: usize) -> NullPlace {
+    (mask + position / MASK_BITS, (position % MASK_BITS) as u32)
+}
+
+/// How many mask words rows of so many columns have, if they have a mask.
+pub fn mask_words(columns: usize) -> usize {
+    columns.div_ceil(MASK_BITS)
+}
+
 /// How to cut a key out of the words of a row.
 #[derive(Clone, Debug, Default)]
 pub struct KeySpec {
     words: Vec<usize>,
-    /// The row's mask word and, per bit of the key's mask, the bit of the row's mask it comes from.
-    mask: Option<(usize, Vec<u32>)>,
+    /// Per column of the key its NULL bit in the row, if it can be NULL; nothing if no column can, and the key has no mask then.
+    nulls: Vec<Option<NullPlace>>,
 }
 
 impl KeySpec {
+    /// A key of these words, with columns of which these can be NULL.
+    pub fn new(words: Vec<usize>, nulls: Vec<Option<NullPlace>>) -> Self {
+        let masked = nulls.iter().any(Option::is_some);
+        Self { words, nulls: if masked { nulls } else { Vec::new() } }
+    }
+
     /// The row's word that is a word of the key, which must not be its mask.
     pub fn word(&self, word: usize) -> usize {
         self.words[word]
     }
 
-    /// Writes the key of `row` into `key`.
+    /// Words of the key, masks included.
+    pub fn width(&self) -> usize {
+        self.words.len() + mask_words(self.nulls.len())
+    }
+
+    /// The first mask word of the key, if it has a mask.
+    pub fn mask(&self) -> Option<usize> {
+        (!self.nulls.is_empty()).then_some(self.words.len())
+    }
+
+    /// Writes the key of the row with these words into `key`.
     #[inline]
-    pub fn cut(&self, row: &[u64], key: &mut Vec<u64>) {
+    pub fn cut(&self, row: impl Fn(usize) -> u64, key: &mut Vec<u64>) {
         key.clear();
-        key.extend(self.words.iter().map(|&word| row[word]));
-        if let Some((word, bits)) = &self.mask {
-            let mask = row[*word];
-            key.push(bits.iter().enumerate().map(|(to, from)| ((mask >> from) & 1) << to).sum());
+        key.extend(self.words.iter().map(|&word| row(word)));
+        for columns in self.nulls.chunks(MASK_BITS) {
+            let bit = |(to, from): (usize, &Option<NullPlace>)| from.map_or(0, |(at, bit)| (row(at) >> bit & 1) << to);
+            key.push(columns.iter().enumerate().map(bit).sum());
         }
     }
+}
+
+/// A key with these values (words, and whether it is NULL), in its layout; `None` if one is NULL and the key has no mask.
+pub fn pack_key<'a>(values: impl Iterator<Item = &'a (Vec<u64>, bool)>, masked: bool) -> Option<Vec<u64>> {
+    let (mut words, mut masks) = (Vec::new(), Vec::new());
+    for (position, (value, is_null)) in values.enumerate() {
+        let (at, bit) = null_place(0, position);
+        masks.resize(at + 1, 0);
+        masks[at] |= u64::from(*is_null) << bit;
+        words.extend_from_slice(value);
+    }
+    if masked {
+        words.extend(masks);
+        return Some(words);
+    }
+    masks.iter().all(|&mask| mask == 0).then_some(words)
 }
 
 /// Where the words of a node's columns stand.
@@ -92,10 +140,17 @@ impl KeySpec {
 pub struct RowLayout {
     /// Per column its first word.
     pub offsets: Vec<usize>,
-    /// The mask word, if a column can be NULL.
+    /// The first mask word, if a column can be NULL.
     pub mask: Option<usize>,
     /// Words per row.
     pub width: usize,
+}
+
+impl RowLayout {
+    /// The NULL bit of the column at a position, if the rows have a mask.
+    pub fn null(&self, position: usize) -> Option<NullPlace> {
+        self.mask.map(|mask| null_place(mask, position))
+    }
 }
 
 /// The layout of rows with these columns.
@@ -103,7 +158,7 @@ pub fn row_layout(columns: &[usize], variables: &[VariableShape]) -> RowLayout {
     let mut width = 0;
     let offsets = columns.iter().map(|&v| (width, width += variables[v].words).0).collect();
     let mask = columns.iter().any(|&v| variables[v].nullable).then_some(width);
-    RowLayout { offsets, mask, width: width + usize::from(mask.is_some()) }
+    RowLayout { offsets, mask, width: width + mask.map_or(0, |_| mask_words(columns.len())) }
 }
 
 /// The way to cut the key `key` out of rows with the columns `columns`.
@@ -114,10 +169,8 @@ pub fn key_spec(key: &[usize], columns: &[usize], variables: &[VariableShape]) -
         let first = layout.offsets[place(v)];
         first..first + variables[v].words
     });
-    let nullable = key.iter().any(|&v| variables[v].nullable);
-    let mask =
-        nullable.then(|| (layout.mask.expect("a nullable column"), key.iter().map(|&v| place(v) as u32).collect()));
-    KeySpec { words: words.collect(), mask }
+    let null = |&v: &usize| layout.null(place(v)).filter(|_| variables[v].nullable);
+    KeySpec::new(words.collect(), key.iter().map(null).collect())
 }
 
 /// Where a head column stands among the columns a tree emits.
@@ -128,7 +181,7 @@ pub struct HeadColumn {
     /// How many there are.
     pub words: usize,
     /// The emitted mask column and the bit in it that says NULL.
-    pub null: Option<(usize, u32)>,
+    pub null: Option<NullPlace>,
 }
 
 /// One emitted word column: which node's word it is.
@@ -162,14 +215,12 @@ pub fn head_layout(shape: &TreeShape, top_down: &[usize]) -> HeadLayout {
         let place = shape.nodes[node].columns.iter().position(|&c| c == v).expect("found above");
         let (first, words) = (layout.words.len(), shape.variables[v].words);
         layout.words.extend((0..words).map(|w| EmittedWord { node, word: rows.offsets[place] + w }));
-        let null = shape.variables[v].nullable.then_some((node, place as u32));
-        masked.push(null);
+        masked.push(rows.null(place).filter(|_| shape.variables[v].nullable).map(|(word, bit)| (node, word, bit)));
         layout.columns.push(HeadColumn { first, words, null: None });
     }
     for (column, null) in layout.columns.iter_mut().zip(masked) {
-        if let Some((node, bit)) = null {
-            let rows = row_layout(&shape.nodes[node].columns, &shape.variables);
-            let mask = EmittedWord { node, word: rows.mask.expect("a nullable column") };
+        if let Some((node, word, bit)) = null {
+            let mask = EmittedWord { node, word };
             let at = layout.words.iter().position(|&w| w == mask).unwrap_or_else(|| {
                 layout.words.push(mask);
                 layout.words.len() - 1

@@ -8,15 +8,18 @@
 
 use crate::codec::{self, Place, encode, words_of};
 use crate::error::KernelError;
+use crate::flow::text_ranges;
 use crate::interner::Interner;
 use crate::key_index::{KeyIndex, hash_key};
 use crate::pool::WordPool;
 use crate::retention::{Move, Retention, RetentionLog, Window};
 use crate::rows::{NONE, Rows};
+use crate::shape::{NullPlace, mask_words, null_place};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use everview_expr::{DataType, Expr};
 use hashbrown::HashTable;
+use std::ops::Range;
 
 /// The most rows of a table, counting duplicates, and the most that one batch moves.
 const MOST_ROWS: u64 = 1 << 62;
@@ -115,11 +118,8 @@ impl BaseTable {
                 offset: (width, width += words_of(*data_type)).0,
             })
             .collect();
-        if columns.len() > 64 {
-            return Err(KernelError::new("TOO_MANY_COLUMNS", "a table has at most 64 columns"));
-        }
         let mask = columns.iter().any(|c| c.nullable).then_some(width);
-        let width = width + usize::from(mask.is_some());
+        let width = width + mask.map_or(0, |_| mask_words(columns.len()));
         let words = |&column: &usize| {
             let first = columns[column].offset;
             first..first + words_of(columns[column].data_type)
@@ -170,9 +170,16 @@ impl BaseTable {
         self.width
     }
 
-    /// The mask word, if a column can be NULL.
-    pub fn mask(&self) -> Option<usize> {
-        self.mask
+    /// The NULL bit of a column, if it can be NULL.
+    #[inline]
+    pub fn null(&self, column: usize) -> Option<NullPlace> {
+        self.mask.filter(|_| self.columns[column].nullable).map(|mask| null_place(mask, column))
+    }
+
+    /// Whether a column is NULL in a row with these words.
+    #[inline]
+    fn is_null(&self, words: &[u64], column: usize) -> bool {
+        self.null(column).is_some_and(|(at, bit)| words[at] >> bit & 1 == 1)
     }
 
     /// Rows held, counting duplicates.
@@ -219,18 +226,21 @@ impl BaseTable {
         Staged { rows, weights, sources, ..Staged::default() }
     }
 
-    /// One column of some rows.
+    /// Cuts rows into ranges whose texts fit into columns.
+    pub fn ranges(&self, rows: &[u32], interner: &Interner) -> Vec<Range<usize>> {
+        text_ranges(rows.len(), &self.text_words, |&at, i| self.rows.value(rows[i], at), interner)
+    }
+
+    /// One column of some rows, whose texts must fit; see `ranges`.
     pub fn decode(&self, column: usize, rows: &[u32], interner: &Interner, pool: &WordPool) -> ArrayRef {
-        let BaseColumn { data_type, offset, nullable, .. } = self.columns[column];
+        let BaseColumn { data_type, offset, .. } = self.columns[column];
         let word = |at: usize| {
             let mut words = pool.take();
             words.extend(rows.iter().map(|&row| self.rows.value(row, at)));
             words
         };
-        let nulls = self.mask.filter(|_| nullable).map(|mask| {
-            NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| {
-                self.rows.value(rows[i], mask) >> column & 1 == 0
-            }))
+        let nulls = self.null(column).map(|(mask, bit)| {
+            NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| self.rows.value(rows[i], mask) >> bit & 1 == 0))
         });
         let high = (words_of(data_type) == 2).then(|| word(offset + 1));
         codec::decode(data_type, word(offset), high, nulls.filter(|n| n.null_count() > 0), interner, pool)
@@ -420,8 +430,7 @@ impl BaseTable {
             let spec = &self.columns[position];
             self.check_not_null(position, array)?;
             let array = self.fit(position, array)?;
-            let null = self.mask.filter(|_| spec.nullable).map(|mask| (mask, position as u32));
-            let place = Place { stride: self.width, offset: spec.offset, null };
+            let place = Place { stride: self.width, offset: spec.offset, null: self.null(position) };
             encode(&array, spec.data_type, &mut matrix, place, interner);
         }
         Ok(matrix)
@@ -501,8 +510,8 @@ impl BaseTable {
 
     fn time_in(&self, window: Window, row: u32) -> Option<i64> {
         let Window::Time { column, .. } = window else { return None };
-        let BaseColumn { data_type, offset, nullable, .. } = self.columns[column];
-        if nullable && self.mask.is_some_and(|mask| self.rows.value(row, mask) >> column & 1 == 1) {
+        let BaseColumn { data_type, offset, .. } = self.columns[column];
+        if self.is_null(self.rows.values(row), column) {
             return None;
         }
         let value = self.rows.value(row, offset) as i64;
@@ -666,9 +675,8 @@ impl BaseTable {
         let pool = WordPool::default();
         let parts = columns.iter().map(|&column| {
             let spec = &self.columns[column];
-            let null = spec.nullable && self.mask.is_some_and(|mask| words[mask] >> column & 1 == 1);
             let high = (words_of(spec.data_type) == 2).then(|| vec![words[spec.offset + 1]]);
-            let value = if null {
+            let value = if self.is_null(words, column) {
                 "NULL".to_owned()
             } else {
                 let array = codec::decode(spec.data_type, vec![words[spec.offset]], high, None, interner, &pool);

@@ -2,16 +2,15 @@
 
 use crate::annotation;
 use crate::rows::ALIVE;
+use crate::shape::KeySpec;
 use crate::tree::Tree;
 
 /// How to find a connex node's row, given the emitted words of a result.
 #[derive(Debug)]
 pub(crate) struct Locator {
     node: usize,
-    /// Emitted columns, in the order of the node's words.
-    words: Vec<usize>,
-    /// Per column of the node the emitted mask column and bit that say it is NULL, if the node has a mask.
-    mask: Option<Vec<Option<(usize, u32)>>>,
+    /// Cuts the node's words out of the emitted ones.
+    row: KeySpec,
 }
 
 /// How to find all rows of a result.
@@ -34,9 +33,7 @@ impl Tree {
         let nodes = (0..shape.nodes.len()).filter(|&n| shape.nodes[n].connex).map(|node| {
             let columns = &shape.nodes[node].columns;
             let words = columns.iter().flat_map(|&v| head(v).first..head(v).first + head(v).words).collect();
-            let nullable = columns.iter().any(|&v| shape.variables[v].nullable);
-            let mask = nullable.then(|| columns.iter().map(|&v| head(v).null).collect());
-            Locator { node, words, mask }
+            Locator { node, row: KeySpec::new(words, columns.iter().map(|&v| head(v).null).collect()) }
         });
         ResultLocator { nodes: nodes.collect() }
     }
@@ -57,15 +54,8 @@ impl Tree {
         }
         self.own(self.top, 0, into);
         let mut overflow = self.times_below(self.top, 0, None, into);
-        for Locator { node, words: places, mask } in &locator.nodes {
-            words.clear();
-            words.extend(places.iter().map(|&place| emitted[place]));
-            if let Some(bits) = mask {
-                let bit = |(to, from): (usize, &Option<(usize, u32)>)| {
-                    from.map_or(0, |(at, bit)| (emitted[at] >> bit & 1) << to)
-                };
-                words.push(bits.iter().enumerate().map(bit).sum());
-            }
+        for Locator { node, row } in &locator.nodes {
+            row.cut(|at| emitted[at], words);
             self.counters.probes += 1;
             let Some(row) = self.find_row(*node, words).filter(|&row| self.nodes[*node].rows.has(row, ALIVE)) else {
                 into.fill(0);

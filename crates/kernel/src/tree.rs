@@ -66,6 +66,8 @@ pub(crate) struct Node {
     pub(crate) masked: bool,
     /// Rows with a multiplicity above one.
     pub(crate) repeated: usize,
+    /// The largest multiplicity that a row has ever had.
+    pub(crate) peak: i64,
 }
 
 impl Node {
@@ -122,6 +124,8 @@ pub struct Applied {
     /// The emitted rows must be added up by row before they are a net delta: several atoms changed, and each emits a delta of its own.
     /// Within one atom's delta every result is there once.
     pub consolidate: bool,
+    /// The delta had more rows than there was room for; the caller must apply the inverse.
+    pub full: bool,
 }
 
 /// A maintained semi-join tree.
@@ -262,6 +266,20 @@ impl Tree {
     /// As `apply`, with a delta of which pieces may leave before the end. They do where every row weighs 1: nothing can overflow then, and
     /// no two rows of the delta are equal.
     pub fn apply_into(&mut self, changes: &[AtomChanges], mut delta: Option<Delta>) -> Applied {
+        let keep_marks = delta.is_some();
+        self.run_batch(changes, delta.as_mut(), keep_marks)
+    }
+
+    /// Takes back the batch that was applied last, whatever came of it. Its atoms are undone in reverse order, so that the tree passes
+    /// through the states it came by. Ring arithmetic undoes exactly what it did, overflow or not.
+    pub fn undo(&mut self, changes: &[AtomChanges]) {
+        let inverse: Vec<AtomChanges> = changes.iter().map(AtomChanges::inverse).collect();
+        self.order.reverse();
+        self.run_batch(&inverse, None, self.marked);
+        self.order.reverse();
+    }
+
+    fn run_batch(&mut self, changes: &[AtomChanges], mut delta: Option<&mut Delta>, keep_marks: bool) -> Applied {
         self.overflow = false;
         let threads = if let Some(delta) = &delta
             && changes.iter().map(|c| c.weights.len()).sum::<usize>() > delta.share()
@@ -279,6 +297,8 @@ impl Tree {
         let changed = self.pending.iter().filter(|p| !p.rows.is_empty()).count();
         if let Some(delta) = &mut delta {
             delta.begin(self.set || marked, marked && !repeated);
+        }
+        if keep_marks {
             self.ensure_marked();
         } else {
             self.marked = false;
@@ -288,15 +308,17 @@ impl Tree {
             let mut pending = std::mem::take(&mut self.pending[atom]);
             if !pending.rows.is_empty() {
                 self.find_entries(self.atom_nodes[atom], &mut pending, threads);
-                self.step(self.atom_nodes[atom], &pending, delta.as_mut(), marked);
+                self.step(self.atom_nodes[atom], &pending, delta.as_deref_mut(), marked);
             }
             self.pending[atom] = pending;
         }
-        if let Some(delta) = &mut delta {
+        let mut full = false;
+        if let Some(delta) = delta {
+            full = delta.is_full();
             delta.gather();
         }
         self.each_atom(threads, |_, node, pending| pending.unmark(node));
-        Applied { overflow: self.overflow, consolidate: !marked && changed > 1 }
+        Applied { overflow: self.overflow, consolidate: !marked && changed > 1, full }
     }
 
     /// Links a new row to its entries below and above. `known`: those of them that were looked up before, in this order, `NONE` for others.
@@ -326,7 +348,8 @@ impl Tree {
         }
         let from = &self.nodes[node];
         let (hub, spec) = from.link(link);
-        spec.cut(from.rows.values(row), key);
+        let words = from.rows.values(row);
+        spec.cut(|at| words[at], key);
         self.entry(hub, key)
     }
 
@@ -361,13 +384,15 @@ impl Tree {
         self.attach_below(node, row, 0, entry);
         for place in 1..self.nodes[node].downs.len() {
             let from = &self.nodes[node];
-            from.down_keys[place].cut(from.rows.values(row), &mut key);
+            let words = from.rows.values(row);
+            from.down_keys[place].cut(|at| words[at], &mut key);
             let below = self.entry(from.downs[place], &key);
             self.attach_below(node, row, place, below);
         }
         let from = &self.nodes[node];
         if let Some((above, _)) = from.up {
-            from.up_key.cut(from.rows.values(row), &mut key);
+            let words = from.rows.values(row);
+            from.up_key.cut(|at| words[at], &mut key);
             let up = self.entry(above, &key);
             self.nodes[node].rows.set_up(row, up);
             self.edges[above].hub.add_child(up);
@@ -477,6 +502,24 @@ impl Tree {
         }
     }
 
+    /// Whether a result may have a multiplicity beyond 64 bits: the product of what its rows and the sums below them have ever been does.
+    /// Costs the same whatever the data. Where it says so, only enumeration can tell.
+    pub(crate) fn may_overflow_counts(&self) -> bool {
+        if self.set {
+            return false;
+        }
+        let mut bound = 1i128;
+        let mut times = |factor: i128| bound = bound.saturating_mul(factor);
+        for node in self.nodes.iter().filter(|node| node.connex) {
+            (0..node.power).for_each(|_| times(i128::from(node.peak)));
+            for &hub in &node.downs {
+                let hub = &self.edges[hub].hub;
+                (0..hub.sides()).filter(|&side| hub.is_value_side(side)).for_each(|side| times(hub.peak(side)));
+            }
+        }
+        bound > i128::from(i64::MAX)
+    }
+
     /// Whether live marks are kept at present.
     pub(crate) fn marks_live(&self) -> bool {
         self.marked
@@ -519,6 +562,7 @@ fn build_node(n: usize, node: &NodeShape, hubs: &[HubShape], shape: &TreeShape) 
         is_relation: node.atom.is_some(),
         columns: node.columns.clone(),
         repeated: 0,
+        peak: 1,
     }
 }
 

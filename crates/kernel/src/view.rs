@@ -1,104 +1,110 @@
 //! A maintained view: a core and the operators above it.
 //!
-//! `apply` runs a batch through the stages. Every stage updates its state before it can refuse, and the view remembers how many stages did,
-//! so that `undo` takes back exactly those. Full results are read chunk by chunk through a cursor: from the last stage that holds its rows,
-//! or else from the tree, through the stages above it.
+//! A batch is prepared in three steps: the tree takes its changes and emits the delta of the core, the delta is made net, and it passes the
+//! operators, which change nothing yet. The tree's ring arithmetic is undone exactly by the inverse batch, so until `commit` the view can
+//! be brought back to where it was (`undo`). Full results are read through a cursor (`read`).
 
-use crate::aggregate::{Flow, GroupAggregate, decode_head};
-use crate::codec::{Place, encode, words_of};
-use crate::consolidate::{RowCodec, consolidate};
+use crate::aggregate::{AggregateRows, GroupAggregate};
+use crate::consolidate::{RowCodec, consolidate, out_of_range};
 use crate::counters::Counters;
 use crate::delta::{Delta, Outlet};
-use crate::distinct::{Distinct, take};
-use crate::enumerate::{LookupWalk, Sink, Walk};
+use crate::distinct::Distinct;
+use crate::enumerate::Sink;
 use crate::error::KernelError;
+use crate::flow::{Chunk, Flow, decode_head, record_batch, schema_of};
 use crate::interner::Interner;
+use crate::operator::{Context, Filter, Map, Operator, Rows};
 use crate::plan::{self, Core, Plan, Stage};
 use crate::pool::WordPool;
-use crate::scan::{AtomScan, internal};
+use crate::scan::AtomScan;
 use crate::shape::HeadLayout;
 use crate::table::BaseTable;
 use crate::tree::{Applied, AtomChanges, Tree};
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
-use everview_expr::{DataType, Expr};
+use everview_expr::DataType;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows read at a time when a new view is checked.
-const CHECKED_ROWS: usize = 1 << 16;
 /// Words of a delta that are worth a piece of their own (4 MiB): enough that handing it over costs nothing, and no more than caches hold.
 const PIECE_WORDS: usize = 1 << 19;
 
 /// Takes pieces of a view's delta: the schema of the result, and rows.
-pub type Pieces<'a> = &'a mut dyn FnMut(&SchemaRef, Flow);
+pub type Pieces<'a> = &'a mut dyn FnMut(&SchemaRef, Chunk);
 
+/// The results of a core, as what is above reads them.
 #[derive(Debug)]
-enum Operator {
-    /// Directly above the core: reads its words.
-    Aggregate(Box<GroupAggregate>),
-    /// Above computed rows.
-    AggregateRows(Box<(GroupAggregate, RowCodec)>),
-    Map(Vec<Expr>),
-    Filter(Expr),
-    Distinct(Box<Distinct>),
+pub(crate) struct CoreRows {
+    pub(crate) head: HeadLayout,
+    pub(crate) types: Vec<DataType>,
+    pub(crate) schema: SchemaRef,
 }
 
-#[derive(Debug)]
-struct StageState {
-    operator: Operator,
-    /// The schema of the stage's input, for expressions.
-    input: SchemaRef,
-}
+impl CoreRows {
+    /// The rows of a sink, which are taken out of it.
+    pub(crate) fn decode(&self, sink: &mut Sink, context: &Context) -> Flow {
+        let weights = std::mem::take(&mut sink.multiplicities);
+        let text = (&*context.interner, context.pool);
+        let mut parts = decode_head(&self.head, &self.types, &mut sink.columns, weights.len(), None, text);
+        if parts.len() == 1 {
+            let columns = parts.swap_remove(0).1;
+            return Flow::of(vec![Chunk { columns, weights }]);
+        }
+        let chunk = |(range, columns): (Range<usize>, _)| Chunk { columns, weights: weights[range].to_vec() };
+        Flow::of(parts.into_iter().map(chunk).collect())
+    }
 
-/// What the stages need of the session.
-pub struct Context<'a> {
-    /// The session's texts.
-    pub interner: &'a mut Interner,
-    /// The session's buffers.
-    pub pool: &'a WordPool,
-    /// How many threads may enumerate.
-    pub threads: usize,
+    /// Some columns of the rows of a sink, which stay there.
+    pub(crate) fn columns_of(
+        &self,
+        sink: &Sink,
+        wanted: &[usize],
+        context: &Context,
+    ) -> Result<Vec<(Range<usize>, RecordBatch)>, KernelError> {
+        let mut words: Vec<Vec<u64>> = vec![Vec::new(); sink.columns.len()];
+        for &column in wanted {
+            let place = self.head.columns[column];
+            let masks = place.null.map(|(mask, _)| mask);
+            for at in (place.first..place.first + place.words).chain(masks) {
+                words[at].clone_from(&sink.columns[at]);
+            }
+        }
+        let nullable = self.head.columns.iter().enumerate().map(|(c, place)| {
+            let null = place.null.filter(|_| wanted.contains(&c));
+            crate::shape::HeadColumn { null, ..*place }
+        });
+        let head = HeadLayout { columns: nullable.collect(), words: Vec::new() };
+        let fields = self.schema.fields().iter().enumerate().map(|(c, field)| {
+            let read = if wanted.contains(&c) { field.data_type().clone() } else { arrow_schema::DataType::Null };
+            Field::new(field.name(), read, true)
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let text = (&*context.interner, context.pool);
+        let parts = decode_head(&head, &self.types, &mut words, sink.len(), Some(wanted), text);
+        let batch = |(range, columns): (Range<usize>, _)| {
+            let count = range.len();
+            Ok((range, record_batch(&schema, columns, count)?))
+        };
+        parts.into_iter().map(batch).collect()
+    }
 }
 
 /// A maintained view.
 #[derive(Debug)]
 pub struct View {
     name: String,
-    core: Core,
-    tree: Tree,
+    pub(crate) core: Core,
+    pub(crate) tree: Tree,
     scans: Vec<AtomScan>,
-    head: HeadLayout,
-    head_types: Vec<DataType>,
-    head_schema: SchemaRef,
-    stages: Vec<StageState>,
+    pub(crate) results: CoreRows,
+    /// The aggregate that reads the core's words, if there is one.
+    pub(crate) groups: Option<Box<GroupAggregate>>,
+    /// The operators above.
+    pub(crate) operators: Vec<Box<dyn Operator>>,
     output: SchemaRef,
     codec: RowCodec,
-    /// Equal rows of the core's delta may come apart or together above it, so that deltas are netted at the end.
+    /// Equal rows may come apart or together above the core, so that deltas are netted at the end.
     nets_at_end: bool,
-    /// Stages whose state the last batch changed.
-    progress: usize,
-}
-
-/// Where the reading of a full result stands.
-#[derive(Debug)]
-pub enum Cursor {
-    /// In the tree.
-    Tree(Box<(Walk, Sink)>),
-    /// In the tree, through given rows.
-    Lookup(Box<(LookupWalk, Sink)>),
-    /// Before one group of an aggregate.
-    Group(u32),
-    /// In the rows held by a stage.
-    Held {
-        /// The stage.
-        stage: usize,
-        /// The next row.
-        next: u32,
-    },
-    /// Before the one row of a global aggregate over nothing.
-    EmptyGroup,
-    /// At the end.
-    Done,
 }
 
 impl View {
@@ -124,59 +130,64 @@ impl View {
             }
             scans.push(scan);
         }
-        let head_types: Vec<DataType> = core.head.iter().map(|&v| core.variables[v].data_type).collect();
-        let head_schema = schema_of(&head_types);
-        let mut types = head_types.clone();
-        let mut compiled = Vec::new();
-        let mut nets_at_end = false;
+        let head = core.head.iter().map(|&v| (core.variables[v].name.clone(), core.variables[v].data_type));
+        let mut columns: Vec<(String, DataType)> = head.collect();
+        let results = CoreRows {
+            head: tree.head().clone(),
+            types: columns.iter().map(|c| c.1).collect(),
+            schema: schema_of(columns.clone()),
+        };
+        let (mut groups, mut operators) = (None, Vec::<Box<dyn Operator>>::new());
         for (at, stage) in stages.enumerate() {
-            let input = schema_of(&types);
-            let (from, operator, output) = match stage {
+            let input = schema_of(columns.clone());
+            let types: Vec<DataType> = columns.iter().map(|c| c.1).collect();
+            let from = match stage {
                 Stage::Core(_) => return Err(invalid("this kernel runs one core per view")),
                 Stage::Aggregate(aggregate) => {
-                    let keys = aggregate.keys.iter().map(|&k| types[k]);
-                    let output = keys.chain(aggregate.aggregates.iter().map(|a| a.data_type)).collect();
-                    let operator = if at == 0 {
-                        Operator::Aggregate(Box::new(GroupAggregate::above_core(&aggregate, &core, &tree)))
+                    let keys = aggregate.keys.iter().map(|&k| columns[k].clone());
+                    let values = aggregate.aggregates.iter().map(|a| (a.function.to_string(), a.data_type));
+                    columns = keys.chain(values).collect();
+                    if at == 0 {
+                        groups = Some(Box::new(GroupAggregate::above_core(&aggregate, &core, &tree, input)));
                     } else {
-                        nets_at_end = false;
-                        let codec = RowCodec::new(&types);
-                        Operator::AggregateRows(Box::new((GroupAggregate::above_rows(&aggregate, &codec), codec)))
-                    };
-                    (aggregate.input, operator, output)
+                        operators.push(Box::new(AggregateRows::new(&aggregate, &types, input)));
+                    }
+                    aggregate.input
                 }
-                Stage::Map { input, columns } => {
-                    let kept = |i: usize| columns.iter().any(|c| c.expression.as_column() == Some(i));
-                    nets_at_end |= !(0..types.len()).all(kept);
-                    let output = columns.iter().map(|c| c.expression.data_type()).collect();
-                    (input, Operator::Map(columns.into_iter().map(|c| c.expression).collect()), output)
+                Stage::Map { input: from, columns: computed } => {
+                    columns = computed.iter().map(|c| (c.name.clone(), c.expression.data_type())).collect();
+                    operators.push(Box::new(Map::new(computed.into_iter().map(|c| c.expression).collect(), input)));
+                    from
                 }
-                Stage::Filter { input, predicate } => (input, Operator::Filter(predicate), types.clone()),
+                Stage::Filter { input: from, predicate } => {
+                    operators.push(Box::new(Filter::new(predicate, input)));
+                    from
+                }
                 Stage::Distinct { input } => {
-                    nets_at_end = false;
-                    (input, Operator::Distinct(Box::new(Distinct::new(&types))), types.clone())
+                    operators.push(Box::new(Distinct::new(&types)));
+                    input
                 }
             };
             if from != at {
                 return Err(invalid("this kernel runs chains of stages"));
             }
-            types = output;
-            compiled.push(StageState { operator, input });
         }
-        let fields: Vec<Field> =
-            plan.output.iter().map(|c| Field::new(c.name.clone(), c.data_type.arrow(), c.nullable)).collect();
+        let nets_at_end = operators.iter().fold(false, |nets, operator| match operator.rows() {
+            Rows::Apart => nets,
+            Rows::MayMerge => true,
+            Rows::Netted => false,
+        });
+        let fields = plan.output.iter().map(|c| Field::new(c.name.clone(), c.data_type.arrow(), c.nullable));
         Ok(Self {
             name: plan.view,
-            head: tree.head().clone(),
             tree,
             scans,
-            head_types,
-            head_schema,
-            stages: compiled,
-            output: Arc::new(Schema::new(fields)),
-            codec: RowCodec::new(&types),
+            results,
+            groups,
+            operators,
+            output: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            codec: RowCodec::new(&columns.iter().map(|c| c.1).collect::<Vec<_>>()),
             nets_at_end,
-            progress: 0,
             core,
         })
     }
@@ -206,16 +217,15 @@ impl View {
         &self.tree
     }
 
+    /// The core's plan.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// Rows and bytes held by each operator above the core.
     pub fn operator_sizes(&self) -> Vec<(&'static str, usize, usize)> {
-        let size = |stage: &StageState| match &stage.operator {
-            Operator::Aggregate(a) => ("aggregate", a.size().0, a.size().1),
-            Operator::AggregateRows(a) => ("aggregate", a.0.size().0, a.0.size().1),
-            Operator::Distinct(d) => ("distinct", d.size().0, d.size().1),
-            Operator::Map(_) => ("map", 0, 0),
-            Operator::Filter(_) => ("filter", 0, 0),
-        };
-        self.stages.iter().map(size).collect()
+        let groups = self.groups.iter().map(|groups| ("aggregate", groups.size().0, groups.size().1));
+        groups.chain(self.operators.iter().map(|o| (o.kind(), o.size().0, o.size().1))).collect()
     }
 
     /// Whether a table feeds this view.
@@ -223,129 +233,105 @@ impl View {
         self.scans.iter().any(|scan| scan.table == table)
     }
 
-    fn has_state(&self) -> bool {
-        self.stages.iter().any(|stage| match &stage.operator {
-            Operator::Aggregate(a) => a.has_state(),
-            Operator::Distinct(_) | Operator::AggregateRows(_) => true,
-            Operator::Map(_) | Operator::Filter(_) => false,
-        })
+    /// Whether something above the tree holds rows, so that it must hear of every change.
+    pub(crate) fn is_stateful(&self) -> bool {
+        self.groups.as_ref().is_some_and(|groups| groups.is_stateful())
+            || self.operators.iter().any(|o| o.is_stateful())
     }
 
-    /// Whether something above the tree can refuse a row: every batch is then run through the stages, so that none is accepted that
+    /// Whether something above the tree can refuse a row: every batch is then run through the operators, so that none is accepted that
     /// could not be read.
-    fn is_fallible(&self) -> bool {
-        self.stages.iter().any(|stage| match &stage.operator {
-            Operator::Aggregate(a) => a.is_fallible(),
-            Operator::AggregateRows(a) => a.0.is_fallible(),
-            Operator::Map(expressions) => expressions.iter().any(Expr::is_fallible),
-            Operator::Filter(predicate) => predicate.is_fallible(),
-            Operator::Distinct(_) => false,
-        })
+    pub(crate) fn can_refuse(&self) -> bool {
+        self.groups.as_ref().is_some_and(|groups| groups.can_refuse()) || self.operators.iter().any(|o| o.can_refuse())
     }
 
-    /// Builds the view from the tables' rows, and reads the result once, chunk by chunk, where something above the tree can refuse it.
-    pub fn build(&mut self, changes: &[AtomChanges], context: &mut Context) -> Result<(), KernelError> {
-        if self.has_state() {
-            self.run(changes, true, self.stages.len(), None, context)?;
-            return Ok(());
-        }
-        for (scan, change) in self.scans.iter().zip(changes) {
-            refer_texts(scan, change, context.interner);
-        }
-        if self.tree.apply(changes, None).overflow {
-            return Err(overflow());
-        }
-        let mut cursor = if self.is_fallible() { self.open() } else { Cursor::Done };
-        while self.read(&mut cursor, CHECKED_ROWS, context)?.is_some() {}
-        Ok(())
-    }
-
-    /// Applies a batch. With `deltas`, returns the net change of the result; with `pieces` too, what did not leave there.
-    /// On an error, `undo` must follow, and nothing has left.
-    pub fn apply(
+    /// Applies a batch to the tree and prepares the operators. With `deltas`, returns the net change of the result; with `pieces` too, what
+    /// did not leave there. `commit` or `undo` must follow, `undo` after an error; nothing has left then.
+    pub fn prepare(
         &mut self,
         changes: &[AtomChanges],
         deltas: bool,
         pieces: Option<Pieces>,
         context: &mut Context,
     ) -> Result<Flow, KernelError> {
-        self.run(changes, deltas, self.stages.len(), pieces, context)
-    }
-
-    /// Takes back the batch that `apply` was last given.
-    pub fn undo(&mut self, changes: &[AtomChanges], deltas: bool, context: &mut Context) {
-        let inverse: Vec<AtomChanges> = changes.iter().map(AtomChanges::inverse).collect();
-        // whatever this refuses has been refused before, after the state below it was changed
-        let _ = self.run(&inverse, deltas, self.progress, None, context);
-    }
-
-    fn run(
-        &mut self,
-        changes: &[AtomChanges],
-        deltas: bool,
-        upto: usize,
-        pieces: Option<Pieces>,
-        context: &mut Context,
-    ) -> Result<Flow, KernelError> {
-        self.progress = 0;
-        for (scan, change) in self.scans.iter().zip(changes) {
-            refer_texts(scan, change, context.interner);
+        self.refer_texts(changes, 1, context.interner);
+        if !deltas && !self.is_stateful() && !self.can_refuse() && !self.tree.may_overflow_counts() {
+            if self.tree.apply(changes, None).overflow {
+                return Err(out_of_range());
+            }
+            if !self.tree.may_overflow_counts() {
+                return Ok(Flow::default());
+            }
+            // some result may have a multiplicity that cannot be read: its delta tells
+            self.tree.undo(changes);
         }
-        if !deltas && !self.has_state() && !self.is_fallible() {
-            let applied = self.tree.apply(changes, None);
-            return if applied.overflow { Err(overflow()) } else { Ok(Flow::default()) };
-        }
-        let mut sink = self.new_sink(context.pool);
-        let mut others: Vec<Sink> = (1..context.threads).map(|_| self.new_sink(context.pool)).collect();
+        let mut sink = self.new_sink(context);
+        let mut others: Vec<Sink> = (1..context.threads).map(|_| self.new_sink(context)).collect();
         let applied = match pieces {
             Some(pieces) if self.may_leave_early() => {
                 self.apply_in_pieces(changes, (&mut sink, &mut others), pieces, context)
             }
             _ => self.tree.apply_into(changes, Some(Delta::new(&mut sink, &mut others, None))),
         };
-        for other in &mut others {
-            recycle(other, context.pool);
-        }
-        if applied.overflow {
-            return Err(overflow());
-        }
-        let mut flow = None;
-        let groups_next = matches!(self.stages.first(), Some(StageState { operator: Operator::Aggregate(_), .. }));
-        if applied.consolidate && !groups_next && !self.nets_at_end {
-            consolidate(&mut sink);
-        }
-        for at in 0..upto.min(self.stages.len()) {
-            self.progress = at + 1;
-            let next = if groups_next && at == 0 {
-                self.aggregate(&mut sink, applied.consolidate, context)?
-            } else {
-                let input = match flow.take() {
-                    Some(flow) => flow,
-                    None => self.decode(&mut sink, context),
-                };
-                self.pass(at, input, context)?
-            };
-            flow = Some(next);
-        }
-        let mut flow = match flow {
-            Some(flow) => flow,
-            None => self.decode(&mut sink, context),
+        others.iter_mut().for_each(|other| recycle(other, context.pool));
+        let outcome = if applied.overflow {
+            Err(out_of_range())
+        } else if applied.full {
+            Err(self.too_large(context))
+        } else {
+            self.operate(&mut sink, applied.consolidate, context)
         };
         recycle(&mut sink, context.pool);
-        if upto == self.stages.len() && (self.nets_at_end || flow.may_repeat) {
-            let (firsts, weights) = self.codec.net(&flow.columns, &flow.weights, context.interner);
-            if firsts.len() < flow.weights.len() {
-                flow.columns = take(&flow.columns, &firsts)?;
+        outcome
+    }
+
+    /// The change of the result for the delta of the core.
+    fn operate(&mut self, sink: &mut Sink, repeats: bool, context: &mut Context) -> Result<Flow, KernelError> {
+        // grouping adds equal rows up; without it they are netted before anything that can fail sees them, or at the end
+        let by_group = self.groups.as_ref().is_some_and(|groups| !groups.needs_input());
+        if repeats && !by_group && (!self.nets_at_end || self.can_refuse()) && consolidate(sink) {
+            return Err(out_of_range());
+        }
+        let mut flow = match &mut self.groups {
+            Some(groups) if groups.is_stateless() && !repeats => {
+                groups.prepare_unique(&mut self.tree, sink, context)?
             }
-            flow.weights = weights;
+            Some(groups) => {
+                let input = if groups.needs_input() {
+                    self.results.columns_of(sink, &groups.columns_read(), context)?
+                } else {
+                    Vec::new()
+                };
+                groups.prepare_core(&mut self.tree, sink, &input, context)?
+            }
+            None => self.results.decode(sink, context),
+        };
+        for operator in &mut self.operators {
+            flow = operator.prepare(flow, context)?;
+        }
+        if self.nets_at_end || flow.may_repeat {
+            flow = self.codec.netted(flow, context.interner)?;
         }
         Ok(flow)
     }
 
+    /// Makes what was prepared last.
+    pub fn commit(&mut self, interner: &mut Interner) {
+        self.groups.iter_mut().for_each(|groups| groups.commit(interner));
+        self.operators.iter_mut().for_each(|operator| operator.commit(interner));
+    }
+
+    /// Takes back the batch that `prepare` was last given, whatever came of it.
+    pub fn undo(&mut self, changes: &[AtomChanges], interner: &mut Interner) {
+        self.groups.iter_mut().for_each(|groups| groups.abort());
+        self.operators.iter_mut().for_each(|operator| operator.abort());
+        self.tree.undo(changes);
+        self.refer_texts(changes, -1, interner);
+    }
+
     /// Whether each row of the core's delta becomes rows of the view's on its own, and none is refused.
-    fn may_leave_early(&self) -> bool {
-        let by_row = |stage: &StageState| matches!(stage.operator, Operator::Map(_) | Operator::Filter(_));
-        self.stages.iter().all(by_row) && !self.is_fallible() && !self.nets_at_end
+    pub(crate) fn may_leave_early(&self) -> bool {
+        self.groups.is_none() && !self.is_stateful() && !self.can_refuse() && !self.nets_at_end
     }
 
     /// Applies a batch and lets its delta leave in pieces, but for what is then in the first sink.
@@ -356,213 +342,57 @@ impl View {
         pieces: Pieces,
         context: &mut Context,
     ) -> Applied {
-        let Self { tree, head, head_types, stages, output, .. } = self;
+        let Self { tree, results, operators, output, .. } = self;
         let mut take = |sink: &mut Sink| {
-            let flow = decode(head, head_types, sink, context);
+            let flow = results.decode(sink, context);
             lend_buffers(sink, context.pool);
-            let rows = stages.iter().try_fold(flow, |flow, stage| by_row(stage, flow));
-            pieces(output, rows.expect("nothing here refuses a row"));
+            let rows = operators.iter_mut().try_fold(flow, |flow, operator| operator.prepare(flow, context));
+            rows.expect("nothing here refuses a row").chunks.into_iter().for_each(|chunk| pieces(output, chunk));
         };
-        let outlet = Outlet { rows: PIECE_WORDS / (1 + head.words.len()), take: &mut take };
+        let outlet = Outlet { rows: PIECE_WORDS / (1 + results.head.words.len()), take: &mut take };
         tree.apply_into(changes, Some(Delta::new(sink, others, Some(outlet))))
     }
 
-    fn new_sink(&self, pool: &WordPool) -> Sink {
+    /// Bytes that a row of the core's delta takes here and on its way out.
+    fn delta_row_bytes(&self) -> usize {
+        2 * (8 * (self.results.head.words.len() + 1) + 16 * self.tree.extra_components())
+    }
+
+    fn new_sink(&self, context: &Context) -> Sink {
         let mut sink = Sink::new(&self.tree);
-        lend_buffers(&mut sink, pool);
+        sink.set_room(Some(context.delta_bytes / self.delta_row_bytes()));
+        lend_buffers(&mut sink, context.pool);
         sink
     }
 
-    fn aggregate(&mut self, sink: &mut Sink, repeats: bool, context: &mut Context) -> Result<Flow, KernelError> {
-        let Operator::Aggregate(aggregate) = &mut self.stages[0].operator else {
-            unreachable!("checked by the caller")
-        };
-        if aggregate.is_stateless() && !repeats {
-            return aggregate.apply_unique(&mut self.tree, sink, context.interner, context.pool);
-        }
-        let mut batch = None;
-        if aggregate.needs_input() {
-            let mut words = sink.columns.clone();
-            let columns =
-                decode_head(&self.head, &self.head_types, &mut words, sink.len(), context.interner, context.pool);
-            batch = Some(record_batch(&self.head_schema, columns, sink.len())?);
-        }
-        aggregate.apply(&mut self.tree, sink, batch.as_ref(), context.interner, context.pool)
+    fn too_large(&self, context: &Context) -> KernelError {
+        let rows = context.delta_bytes / self.delta_row_bytes();
+        let message =
+            format!("the batch changes more than {rows} results of the join: more than the limit for one delta");
+        KernelError::new("DELTA_TOO_LARGE", message)
     }
 
-    /// The core's rows as Arrow columns.
-    fn decode(&self, sink: &mut Sink, context: &Context) -> Flow {
-        decode(&self.head, &self.head_types, sink, context)
-    }
-
-    /// Runs rows through one stage above an aggregate or a core.
-    fn pass(&mut self, at: usize, flow: Flow, context: &mut Context) -> Result<Flow, KernelError> {
-        let stage = &mut self.stages[at];
-        match &mut stage.operator {
-            Operator::Aggregate(_) => unreachable!("it reads the core's words"),
-            Operator::AggregateRows(operator) => {
-                let (aggregate, codec) = operator.as_mut();
-                let sink = codec.emit(&flow.columns, &flow.weights, context.interner);
-                let batch = record_batch(&stage.input, flow.columns, flow.weights.len())?;
-                aggregate.apply(&mut self.tree, &sink, Some(&batch), context.interner, context.pool)
+    /// Counts the references that the tree's rows make to texts of their own.
+    fn refer_texts(&self, changes: &[AtomChanges], sign: i64, interner: &mut Interner) {
+        for (scan, change) in self.scans.iter().zip(changes) {
+            if scan.computed_texts().is_empty() || change.weights.is_empty() {
+                continue;
             }
-            Operator::Distinct(distinct) => distinct.apply(&flow, context.interner),
-            Operator::Map(_) | Operator::Filter(_) => by_row(stage, flow),
-        }
-    }
-
-    /// Starts the reading of the full result.
-    pub fn open(&self) -> Cursor {
-        for (at, stage) in self.stages.iter().enumerate().rev() {
-            let holds = match &stage.operator {
-                Operator::Aggregate(a) => a.has_state(),
-                Operator::Distinct(_) | Operator::AggregateRows(_) => true,
-                Operator::Map(_) | Operator::Filter(_) => false,
-            };
-            if holds {
-                return Cursor::Held { stage: at, next: 0 };
-            }
-        }
-        if let Some(Operator::Aggregate(aggregate)) = self.stages.first().map(|s| &s.operator)
-            && aggregate.is_global()
-            && self.tree.is_empty()
-        {
-            return Cursor::EmptyGroup;
-        }
-        Cursor::Tree(Box::new(self.tree.results()))
-    }
-
-    /// Starts the reading of the results in which these head columns have these values (arrays of one value each).
-    ///
-    /// Of a view that holds groups the columns must be all of its keys; otherwise a set that the tree has an index for.
-    pub fn lookup(
-        &mut self,
-        columns: &[usize],
-        values: &[ArrayRef],
-        interner: &mut Interner,
-    ) -> Result<Cursor, KernelError> {
-        let no_index = || KernelError::new("NO_INDEX", "the view has no index on these columns");
-        let mut encoded = Vec::new();
-        for (&column, value) in columns.iter().zip(values) {
-            let data_type = self.head_types[column];
-            let mut words = vec![0; words_of(data_type) + 1];
-            let null = Some((words.len() - 1, 0));
-            let place = Place { stride: words.len(), offset: 0, null };
-            encode(value, data_type, &mut words, place, interner);
-            let is_null = words.pop() == Some(1);
-            encoded.push((words, is_null));
-        }
-        if let Some(Operator::Aggregate(aggregate)) = self.stages.first().map(|s| &s.operator)
-            && aggregate.has_state()
-        {
-            let group = aggregate.find(columns, &encoded).ok_or_else(no_index)?;
-            return Ok(group.map_or(Cursor::Done, Cursor::Group));
-        }
-        if self.has_state() {
-            return Err(no_index());
-        }
-        let variables: Vec<usize> = columns.iter().map(|&c| self.core.head[c]).collect();
-        let found = self.tree.lookup(&variables, &encoded).ok_or_else(no_index)?;
-        Ok(Cursor::Lookup(Box::new(found)))
-    }
-
-    /// The next rows of the full result, at most `limit`; `None` at the end.
-    pub fn read(
-        &mut self,
-        cursor: &mut Cursor,
-        limit: usize,
-        context: &mut Context,
-    ) -> Result<Option<Flow>, KernelError> {
-        loop {
-            let (mut flow, mut at) = match cursor {
-                Cursor::Done => return Ok(None),
-                Cursor::EmptyGroup => {
-                    *cursor = Cursor::Done;
-                    let Operator::Aggregate(aggregate) = &self.stages[0].operator else {
-                        unreachable!("only aggregates have one")
-                    };
-                    (aggregate.empty_row(context.interner, context.pool)?, 1)
+            let width = change.words.len() / change.weights.len();
+            for (i, &weight) in change.weights.iter().enumerate() {
+                for &text in scan.computed_texts() {
+                    interner.refer(change.words[i * width + text] as u32, sign * weight);
                 }
-                Cursor::Held { stage, next } => {
-                    let at = *stage;
-                    let (flow, rest) = match &self.stages[at].operator {
-                        Operator::Aggregate(a) => a.held_rows(*next, limit, context.interner, context.pool)?,
-                        Operator::AggregateRows(a) => a.0.held_rows(*next, limit, context.interner, context.pool)?,
-                        Operator::Distinct(d) => d.held_rows(*next, limit, context.interner, context.pool),
-                        Operator::Map(_) | Operator::Filter(_) => unreachable!("they hold no rows"),
-                    };
-                    match rest {
-                        Some(row) => *next = row,
-                        None => *cursor = Cursor::Done,
-                    }
-                    (flow, at + 1)
-                }
-                Cursor::Group(group) => {
-                    let group = *group;
-                    *cursor = Cursor::Done;
-                    let Operator::Aggregate(aggregate) = &self.stages[0].operator else {
-                        unreachable!("only aggregates have groups")
-                    };
-                    (aggregate.held_rows(group, 1, context.interner, context.pool)?.0, 1)
-                }
-                Cursor::Tree(_) | Cursor::Lookup(_) => {
-                    let (overflows, sink) = match cursor {
-                        Cursor::Tree(reading) => {
-                            (self.tree.next_results(&mut reading.0, &mut reading.1, limit), &mut reading.1)
-                        }
-                        Cursor::Lookup(reading) => {
-                            (self.tree.next_lookup(&mut reading.0, &mut reading.1, limit), &mut reading.1)
-                        }
-                        _ => unreachable!("matched above"),
-                    };
-                    if overflows {
-                        return Err(overflow());
-                    }
-                    if sink.is_empty() {
-                        *cursor = Cursor::Done;
-                        return Ok(None);
-                    }
-                    if let Some(Operator::Aggregate(aggregate)) = self.stages.first().map(|s| &s.operator) {
-                        (aggregate.rows_of_results(sink, context.interner, context.pool)?, 1)
-                    } else {
-                        (self.decode(sink, context), 0)
-                    }
-                }
-            };
-            while at < self.stages.len() {
-                flow = self.pass(at, flow, context)?;
-                at += 1;
-            }
-            if !flow.weights.is_empty() {
-                return Ok(Some(flow));
             }
         }
     }
 
-    /// The number of rows of the result, without enumerating it where the stages allow; `None` if it must be read.
-    pub fn count(&self) -> Option<Option<i128>> {
-        let mut count = Some(self.tree.count(false));
-        for stage in &self.stages {
-            count = match &stage.operator {
-                Operator::Aggregate(a) if a.is_global() => Some(Some(1)),
-                Operator::Aggregate(a) if a.has_state() => Some(Some(a.size().0 as i128)),
-                Operator::Aggregate(_) => Some(self.tree.count(true)),
-                Operator::AggregateRows(a) => Some(Some(a.0.size().0 as i128)),
-                Operator::Distinct(d) => Some(Some(d.size().0 as i128)),
-                Operator::Map(_) => count,
-                Operator::Filter(_) => None,
-            };
-        }
-        count
+    /// Builds the tree from the tables' rows; `read::fill` does the operators.
+    pub(crate) fn build_tree(&mut self, changes: &[AtomChanges], interner: &mut Interner) -> Result<(), KernelError> {
+        self.refer_texts(changes, 1, interner);
+        if self.tree.apply(changes, None).overflow { Err(out_of_range()) } else { Ok(()) }
     }
 
-    /// The core's plan.
-    pub fn core(&self) -> &Core {
-        &self.core
-    }
-}
-
-impl View {
     /// Gives up the texts that only this view keeps alive; the view is dropped afterwards.
     pub fn release_texts(&self, interner: &mut Interner) {
         for (atom, scan) in self.scans.iter().enumerate() {
@@ -570,41 +400,8 @@ impl View {
                 scan.computed_texts().iter().for_each(|&text| interner.refer(words[text] as u32, -weight));
             }
         }
-        for stage in &self.stages {
-            match &stage.operator {
-                Operator::Distinct(distinct) => distinct.release_texts(interner),
-                Operator::AggregateRows(operator) => operator.0.release_texts(interner),
-                Operator::Aggregate(_) | Operator::Map(_) | Operator::Filter(_) => {}
-            }
-        }
-    }
-}
-
-fn refer_texts(scan: &AtomScan, change: &AtomChanges, interner: &mut Interner) {
-    if scan.computed_texts().is_empty() || change.weights.is_empty() {
-        return;
-    }
-    let width = change.words.len() / change.weights.len();
-    for (i, &weight) in change.weights.iter().enumerate() {
-        for &text in scan.computed_texts() {
-            interner.refer(change.words[i * width + text] as u32, weight);
-        }
-    }
-}
-
-/// The rows of a sink as Arrow columns.
-fn decode(head: &HeadLayout, types: &[DataType], sink: &mut Sink, context: &Context) -> Flow {
-    let columns =
-        decode_head(head, types, &mut sink.columns, sink.multiplicities.len(), context.interner, context.pool);
-    Flow { columns, weights: std::mem::take(&mut sink.multiplicities), may_repeat: false }
-}
-
-/// Runs rows through a stage that looks at one at a time.
-fn by_row(stage: &StageState, flow: Flow) -> Result<Flow, KernelError> {
-    match &stage.operator {
-        Operator::Map(expressions) => map(expressions, &stage.input, flow),
-        Operator::Filter(predicate) => filter(predicate, &stage.input, flow),
-        _ => unreachable!("the others hold rows"),
+        self.groups.iter().for_each(|groups| groups.release_texts(interner));
+        self.operators.iter().for_each(|operator| operator.release_texts(interner));
     }
 }
 
@@ -617,37 +414,4 @@ fn lend_buffers(sink: &mut Sink, pool: &WordPool) {
 fn recycle(sink: &mut Sink, pool: &WordPool) {
     sink.columns.drain(..).for_each(|column| pool.put(column));
     pool.put(bytemuck::allocation::cast_vec(std::mem::take(&mut sink.multiplicities)));
-}
-
-fn map(expressions: &[Expr], input: &SchemaRef, mut flow: Flow) -> Result<Flow, KernelError> {
-    let batch = record_batch(input, std::mem::take(&mut flow.columns), flow.weights.len())?;
-    let columns: Result<Vec<ArrayRef>, KernelError> = expressions
-        .iter()
-        .map(|e| e.as_column().map_or_else(|| e.evaluate(&batch).map_err(Into::into), |i| Ok(batch.column(i).clone())))
-        .collect();
-    Ok(Flow { columns: columns?, ..flow })
-}
-
-fn filter(predicate: &Expr, input: &SchemaRef, flow: Flow) -> Result<Flow, KernelError> {
-    let batch = record_batch(input, flow.columns, flow.weights.len())?;
-    let kept: BooleanArray = predicate.evaluate_predicate(&batch)?;
-    let batch = arrow_select::filter::filter_record_batch(&batch, &kept).map_err(|e| internal(&e))?;
-    let weights =
-        flow.weights.iter().zip(kept.iter()).filter(|(_, keep)| *keep == Some(true)).map(|(&w, _)| w).collect();
-    Ok(Flow { columns: batch.columns().to_vec(), weights, may_repeat: flow.may_repeat })
-}
-
-fn overflow() -> KernelError {
-    KernelError::new("ARITHMETIC_OVERFLOW", "a multiplicity or sum leaves its range")
-}
-
-fn schema_of(types: &[DataType]) -> SchemaRef {
-    let fields = types.iter().enumerate().map(|(i, t)| Field::new(format!("c{i}"), t.arrow(), true));
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// A record batch, also where there are no columns.
-pub fn record_batch(schema: &SchemaRef, columns: Vec<ArrayRef>, count: usize) -> Result<RecordBatch, KernelError> {
-    let options = RecordBatchOptions::new().with_row_count(Some(count));
-    RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(|e| internal(&e))
 }

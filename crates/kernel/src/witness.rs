@@ -59,7 +59,10 @@ impl Tree {
         let mut dealt = 0;
         let mut parts = vec![Part::default(); delta.threads()];
         loop {
-            if parts.iter().all(Part::is_empty) {
+            if delta.is_full() {
+                break;
+            }
+            if parts.iter().all(Part::is_empty) && !delta.is_midway() {
                 let threads = parts.len().min((witnesses.len() - dealt).div_ceil(delta.share()));
                 for (part, left) in parts.iter_mut().zip((1..=threads).rev()) {
                     let end = dealt + (witnesses.len() - dealt).div_ceil(left).min(delta.share());
@@ -90,7 +93,7 @@ impl<W: Fn(&Changed) -> bool + Sync> Pass<'_, W> {
         let full = delta.piece();
         let (sink, others) = delta.sinks();
         let sinks = std::iter::once(sink).chain(others);
-        let busy = parts.iter_mut().zip(sinks).filter(|(part, _)| !part.is_empty());
+        let busy = parts.iter_mut().zip(sinks).filter(|(part, sink)| !part.is_empty() || sink.is_midway());
         let done = side_by_side(busy, |(part, sink)| self.run(tree, part, sink, full));
         done.into_iter().fold(Effort::default(), |sum, one| Effort {
             steps: sum.steps + one.steps,
@@ -98,7 +101,8 @@ impl<W: Fn(&Changed) -> bool + Sync> Pass<'_, W> {
         })
     }
 
-    /// The results of a part's witnesses, which are taken out of it, until the sink holds `full` rows.
+    /// The results of a part's witnesses, which are taken out of it, until the sink holds `full` rows or has no room. The results of one
+    /// witness may be cut by that: the next call goes on with them.
     ///
     /// Where all else depends on the entry above the witness only, the results of a second witness with this entry are those of the first
     /// but for the witness: they are copied. They count as visited all the same.
@@ -106,7 +110,15 @@ impl<W: Fn(&Changed) -> bool + Sync> Pass<'_, W> {
         let mut effort = Effort::default();
         let rows = &tree.nodes[self.node].rows;
         let components = tree.components;
+        let mut add = |(steps, overflow): (u64, bool)| {
+            effort.steps += steps;
+            effort.overflow |= overflow;
+        };
+        if sink.is_midway() {
+            add(self.program.go_on(tree, sink, self.skip, full));
+        }
         while sink.len() < full
+            && !sink.is_full()
             && let Some((change, rest)) = part.witnesses.split_first()
         {
             part.witnesses = rest;
@@ -125,22 +137,20 @@ impl<W: Fn(&Changed) -> bool + Sync> Pass<'_, W> {
                 continue;
             }
             if self.program.is_single() {
-                effort.steps += 1;
-                effort.overflow |= self.program.emit_single(tree, change.row, weight, sink);
+                add((1, self.program.emit_single(tree, change.row, weight, sink)));
                 continue;
             }
             sink.start(weight);
             let entry = self.repeats.then(|| rows.up(change.row));
             if let Some(block) = entry.and_then(|entry| sink.blocks.find(entry)) {
                 self.program.repeat(tree, change.row, block, sink);
-                effort.steps += block.steps;
+                add((block.steps, false));
                 continue;
             }
             let first = sink.len();
-            let (steps, overflow) = self.program.run_from(tree, change.row, sink, self.skip);
-            effort.steps += steps;
-            effort.overflow |= overflow;
-            if let Some(entry) = entry {
+            let (steps, overflow) = self.program.run_from(tree, change.row, sink, self.skip, full);
+            add((steps, overflow));
+            if let Some(entry) = entry.filter(|_| !sink.is_midway()) {
                 sink.blocks.insert(entry, Block { first, end: sink.len(), steps });
             }
         }

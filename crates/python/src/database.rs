@@ -11,15 +11,16 @@ use arrow_buffer::ScalarBuffer;
 use arrow_pyarrow::{PyArrowType, ToPyArrow};
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 use everview_expr::DataType;
-use everview_kernel::aggregate::Flow;
 use everview_kernel::error::KernelError;
+use everview_kernel::flow::{Chunk, Flow, record_batch};
 use everview_kernel::plan::Plan;
 use everview_kernel::retention::Window;
 use everview_kernel::table::{BaseTable, Change};
-use everview_kernel::view;
-use everview_kernel::{database as kernel, pool::WordPool};
+use everview_kernel::{database as kernel, pool::WordPool, read};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,7 +36,19 @@ pub struct Cursor {
     database: Arc<Mutex<kernel::Database>>,
     view: usize,
     epoch: u64,
-    state: Mutex<view::Cursor>,
+    state: Mutex<Reading>,
+}
+
+/// Where a reading stands, and rows that were read but not handed out.
+struct Reading {
+    cursor: read::Cursor,
+    ready: VecDeque<Chunk>,
+}
+
+impl Reading {
+    fn new(cursor: read::Cursor) -> Mutex<Self> {
+        Mutex::new(Self { cursor, ready: VecDeque::new() })
+    }
 }
 
 /// Runs the kernel with the interpreter detached. A panic is a bug: it is raised as an internal error, after which the session answers
@@ -57,9 +70,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[pymethods]
 impl Database {
     #[new]
-    #[pyo3(signature = (threads = 1))]
-    fn new(threads: usize) -> Self {
-        Self { inner: Arc::new(Mutex::new(kernel::Database::with_threads(threads))) }
+    #[pyo3(signature = (threads = 1, delta_bytes = None))]
+    fn new(threads: usize, delta_bytes: Option<usize>) -> Self {
+        Self { inner: Arc::new(Mutex::new(kernel::Database::new(threads, delta_bytes))) }
     }
 
     /// Adds a table of columns (name, type, nullable), with a window (`rows`, n, _) or (`time`, microseconds, column); returns its position.
@@ -103,10 +116,10 @@ impl Database {
 
     /// Applies changes (table, kind, rows) in one commit; kind is `rows`, `upsert`, `update` or `keys`.
     ///
-    /// Returns the views' deltas as (view, record batch with `_multiplicity`), or nothing without `deltas`.
+    /// Returns the views' deltas as (view, record batches with `_multiplicity`), or nothing without `deltas`.
     ///
-    /// With `pieces`, a function, parts of the delta of the only view concerned may go there before; it must not use this database. What it
-    /// raises is raised when the batch has been applied.
+    /// With `pieces`, a function of a view and a record batch, parts of the delta of one view may go there before; it must not use this
+    /// database. What it raises is raised when the batch has been applied.
     #[pyo3(signature = (changes, deltas, ignore_missing, pieces = None))]
     fn commit(
         &self,
@@ -115,35 +128,35 @@ impl Database {
         deltas: bool,
         ignore_missing: bool,
         pieces: Option<Py<PyAny>>,
-    ) -> PyResult<Vec<(usize, PyArrowType<RecordBatch>)>> {
+    ) -> PyResult<Vec<(usize, Vec<PyArrowType<RecordBatch>>)>> {
         let mut failed = None;
         let changes = changes.into_iter().map(|(table, kind, batch)| (table, kind, batch.0)).collect::<Vec<_>>();
-        let flows: Vec<(usize, RecordBatch)> = run(py, || {
+        let flows: Vec<(usize, Vec<RecordBatch>)> = run(py, || {
             let mut database = lock(&self.inner);
             let mut parsed = Vec::with_capacity(changes.len());
             for (table, kind, batch) in changes {
                 parsed.push((table, change(&kind, &batch, database.table(table).name())?));
             }
             let pool = database.pool().clone();
-            let mut hand_over = |schema: &SchemaRef, flow: Flow| {
+            let mut hand_over = |view: usize, schema: &SchemaRef, chunk: Chunk| {
                 if failed.is_none() {
-                    failed = pieces.as_ref().and_then(|pieces| call(pieces, schema, flow, &pool).err());
+                    failed = pieces.as_ref().and_then(|pieces| call(pieces, view, schema, chunk, &pool).err());
                 }
             };
-            let taken = pieces.is_some().then_some(&mut hand_over as view::Pieces);
+            let taken = pieces.is_some().then_some(&mut hand_over as kernel::ViewPieces);
             let flows = database.commit(&parsed, deltas, ignore_missing, taken)?;
             if !deltas {
                 return Ok(Vec::new());
             }
             flows
                 .into_iter()
-                .map(|(view, flow)| Ok((view, delta_batch(database.view(view).schema(), flow, &pool)?)))
+                .map(|(view, flow)| Ok((view, delta_batches(database.view(view).schema(), flow, &pool)?)))
                 .collect()
         })?;
         if let Some(error) = failed {
             return Err(error);
         }
-        Ok(flows.into_iter().map(|(view, batch)| (view, PyArrowType(batch))).collect())
+        Ok(flows.into_iter().map(|(view, batches)| (view, to_python(batches))).collect())
     }
 
     /// Starts the reading of a view's full result.
@@ -152,7 +165,7 @@ impl Database {
             let database = lock(&self.inner);
             (database.open(view), database.epoch())
         });
-        Cursor { database: self.inner.clone(), view, epoch, state: Mutex::new(state) }
+        Cursor { database: self.inner.clone(), view, epoch, state: Reading::new(state) }
     }
 
     /// Starts the reading of the results in which these head columns have the values of the batch's first row.
@@ -168,7 +181,7 @@ impl Database {
             let epoch = database.epoch();
             database.lookup(view, &columns, values.0.columns()).map(|cursor| (cursor, epoch))
         })?;
-        Ok(Cursor { database: self.inner.clone(), view, epoch, state: Mutex::new(state) })
+        Ok(Cursor { database: self.inner.clone(), view, epoch, state: Reading::new(state) })
     }
 
     /// The number of rows of a view's result; `None` if only reading it can tell.
@@ -180,22 +193,22 @@ impl Database {
         })
     }
 
-    /// All rows of a table: its columns and `_multiplicity`.
-    fn table_rows(&self, py: Python<'_>, table: usize) -> PyResult<PyArrowType<RecordBatch>> {
-        let batch = run(py, || {
+    /// All rows of a table, in batches: its columns and `_multiplicity`.
+    fn table_rows(&self, py: Python<'_>, table: usize) -> PyResult<Vec<PyArrowType<RecordBatch>>> {
+        let batches = run(py, || {
             let database = lock(&self.inner);
             let base = database.table(table);
-            let rows = base.everything();
-            let columns = (0..base.columns().len())
-                .map(|c| base.decode(c, &rows.rows, database.interner(), database.pool()))
-                .collect();
-            delta_batch(
-                &table_schema(base),
-                Flow { columns, weights: rows.weights, may_repeat: false },
-                database.pool(),
-            )
+            let all = base.everything();
+            let chunk = |range: Range<usize>| Chunk {
+                columns: (0..base.columns().len())
+                    .map(|c| base.decode(c, &all.rows[range.clone()], database.interner(), database.pool()))
+                    .collect(),
+                weights: all.weights[range].to_vec(),
+            };
+            let chunks = base.ranges(&all.rows, database.interner()).into_iter().map(chunk).collect();
+            delta_batches(&table_schema(base), Flow::of(chunks), database.pool())
         });
-        Ok(PyArrowType(batch?))
+        Ok(to_python(batches?))
     }
 
     /// How many copies of each row of the batch (whole rows in the table's column order) a table holds, as a `pyarrow.Int64Array`.
@@ -220,7 +233,7 @@ impl Database {
             let mut database = lock(&self.inner);
             let (positions, columns) = database.rows_with_keys(table, keys.0.columns())?;
             let count = positions.len();
-            Ok((positions, view::record_batch(&table_schema(database.table(table)), columns, count)?))
+            Ok((positions, record_batch(&table_schema(database.table(table)), columns, count)?))
         })?;
         Ok((UInt32Array::from(positions).to_data().to_pyarrow(py)?, PyArrowType(rows)))
     }
@@ -285,17 +298,34 @@ impl Cursor {
             }
             let mut state = lock(&self.state);
             let pool = database.pool().clone();
-            let flow = database.read(self.view, &mut state, limit)?;
-            flow.map(|flow| delta_batch(database.view(self.view).schema(), flow, &pool)).transpose()
+            while state.ready.is_empty() {
+                let Some(flow) = database.read(self.view, &mut state.cursor, limit)? else { return Ok(None) };
+                state.ready.extend(flow.chunks);
+            }
+            let chunk = state.ready.pop_front().expect("there is one");
+            delta_batch(database.view(self.view).schema(), chunk, &pool).map(Some)
         })?;
         Ok(batch.map(PyArrowType))
     }
 }
 
 /// Hands a piece of a delta to Python.
-fn call(pieces: &Py<PyAny>, schema: &SchemaRef, flow: Flow, pool: &WordPool) -> PyResult<()> {
-    let batch = delta_batch(schema, flow, pool).map_err(raise)?;
-    Python::attach(|py| pieces.call1(py, (PyArrowType(batch),)).map(drop))
+fn call(pieces: &Py<PyAny>, view: usize, schema: &SchemaRef, chunk: Chunk, pool: &WordPool) -> PyResult<()> {
+    let batch = delta_batch(schema, chunk, pool).map_err(raise)?;
+    Python::attach(|py| pieces.call1(py, (view, PyArrowType(batch))).map(drop))
+}
+
+fn to_python(batches: Vec<RecordBatch>) -> Vec<PyArrowType<RecordBatch>> {
+    batches.into_iter().map(PyArrowType).collect()
+}
+
+/// A flow as record batches with the column `_multiplicity`; at least one.
+fn delta_batches(schema: &SchemaRef, flow: Flow, pool: &WordPool) -> Result<Vec<RecordBatch>, KernelError> {
+    let mut chunks = flow.chunks;
+    if chunks.is_empty() {
+        chunks.push(Chunk::default());
+    }
+    chunks.into_iter().map(|chunk| delta_batch(schema, chunk, pool)).collect()
 }
 
 fn table_schema(table: &BaseTable) -> SchemaRef {
@@ -303,8 +333,8 @@ fn table_schema(table: &BaseTable) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// A flow as a record batch with the column `_multiplicity`.
-fn delta_batch(schema: &SchemaRef, flow: Flow, pool: &WordPool) -> Result<RecordBatch, KernelError> {
+/// Rows as a record batch with the column `_multiplicity`.
+fn delta_batch(schema: &SchemaRef, flow: Chunk, pool: &WordPool) -> Result<RecordBatch, KernelError> {
     let count = flow.weights.len();
     let mut fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
     fields.push(Arc::new(Field::new("_multiplicity", ArrowType::Int64, false)));
@@ -314,7 +344,7 @@ fn delta_batch(schema: &SchemaRef, flow: Flow, pool: &WordPool) -> Result<Record
     }
     let weights = bytemuck::allocation::cast_vec(flow.weights);
     columns.push(Arc::new(Int64Array::new(ScalarBuffer::new(pool.lend(weights), 0, count), None)));
-    view::record_batch(&Arc::new(Schema::new(fields)), columns, count)
+    record_batch(&Arc::new(Schema::new(fields)), columns, count)
 }
 
 /// The change a batch asks for. The session has put the columns into the table's order, `_change_type` or `_multiplicity` last.

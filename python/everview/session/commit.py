@@ -46,7 +46,7 @@ def commit(
         result = {}
         for view in state.views.values():
             delta = changed.get(view.handle)
-            result[view.name] = view.no_change if delta is None else pa.Table.from_batches([delta])
+            result[view.name] = view.no_change if delta is None else pa.Table.from_batches(delta)
         if heard:
             _notify(state, result)
         return result if deltas else {}

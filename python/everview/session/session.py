@@ -118,7 +118,7 @@ class Session:
         state = self._state
         with state.handles:
             state.require_open()
-            return pa.Table.from_batches([state.kernel.table_rows(state.table(name).handle)])
+            return pa.Table.from_batches(state.kernel.table_rows(state.table(name).handle))
 
     def table_bytes(self, name: str) -> int:
         """Bytes the base store holds for a table (views' state is reported by ``View.metrics``)."""

@@ -105,7 +105,7 @@ def _load(state: SessionState, header: dict[str, Any], blobs: list[bytes]) -> No
         table = _table_from_json(definition)
         create_table(state, table)
         rows = pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
-        for part in in_order_of_arrival(rows) if table.retention is not None else (rows,):
+        for part in in_order_of_arrival(rows) if table.retention is not None else rows.to_batches():
             commit(state, [(table.name, "changes", part)], deltas=False)
         state.table(table.name).updates = 0  # the trees are chosen by the rates of their time, as they were
     for definition, latest in zip(header["tables"], header["window_times"], strict=True):
@@ -167,10 +167,11 @@ def _damaged(path: str, why: str) -> SnapshotError:
     return SnapshotError("SNAPSHOT_DAMAGED", f"`{path}` is damaged: {why}", hint="use an earlier snapshot")
 
 
-def _ipc(batch: pa.RecordBatch) -> bytes:
+def _ipc(batches: list[pa.RecordBatch]) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     return bytes(sink.getvalue())
 
 

@@ -108,8 +108,9 @@ class Normaliser:
         before = time.time_ns() // 1_000_000 - self._tombstone_ms
         for number, table in enumerate(self._tables):
             table.forget(before)
-            for rows in slices(self._kernel.table_rows(table.handle)):
-                yield number, [rows]
+            for batch in self._kernel.table_rows(table.handle):
+                for rows in slices(batch):
+                    yield number, [rows]
 
     def restore(self, sections: Sequence[Section]) -> None:
         for number, batches in sections:
@@ -277,11 +278,11 @@ class _KeyedTable:
         """Drop tombstones of deletions before a time."""
         if not (self._given.latest and self._given.ordered):
             return
-        rows = self._kernel.table_rows(self.handle)
-        old = pc.and_(pc.invert(rows.column(LIVE)), pc.less(rows.column(DELETED_AT), before))
-        keys = rows.filter(old).select(self._key)
-        if keys.num_rows:
-            self._kernel.commit([(self.handle, "keys", keys)], False, False)
+        for rows in self._kernel.table_rows(self.handle):
+            old = pc.and_(pc.invert(rows.column(LIVE)), pc.less(rows.column(DELETED_AT), before))
+            keys = rows.filter(old).select(self._key)
+            if keys.num_rows:
+                self._kernel.commit([(self.handle, "keys", keys)], False, False)
 
 
 def _newest(keys: pa.RecordBatch, sequence: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

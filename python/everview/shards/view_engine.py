@@ -92,10 +92,11 @@ class ViewEngine:
     def _commit(self, rows: Mapping[int, pa.RecordBatch], hand_over: Callable[[pa.RecordBatch], None] | None) -> None:
         changes: list[Any] = [(self._tables[number], "rows", batch) for number, batch in rows.items()]
         try:
-            rest = self._kernel.commit(changes, hand_over is not None, False, hand_over)
+            pieces = None if hand_over is None else lambda _, piece: hand_over(piece)
+            rest = self._kernel.commit(changes, hand_over is not None, False, pieces)
         except KernelError as error:
             raise self.refusal(error) from None
-        for _, delta in rest:
+        for delta in (piece for _, batches in rest for piece in batches):
             if hand_over is not None and delta.num_rows:
                 hand_over(delta)
 
@@ -120,8 +121,9 @@ class ViewEngine:
     def snapshot(self) -> Iterator[Section]:
         """All rows of all tables, in sections that fit a blob."""
         for number, table in enumerate(self._tables):
-            for rows in slices(self._kernel.table_rows(table)):
-                yield number, [rows]
+            for batch in self._kernel.table_rows(table):
+                for rows in slices(batch):
+                    yield number, [rows]
 
     def restore(self, sections: Sequence[Section]) -> None:
         """Load rows of a snapshot."""

@@ -1,0 +1,61 @@
+//! Sums per group: a slab of keys, with a vector of 128-bit sums and some sums of doubles each.
+
+use crate::double_sum::DoubleSum;
+use crate::rows::Rows;
+
+/// Sums per group.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    pub(crate) keys: Rows,
+    width: usize,
+    pub(crate) sums: Vec<i128>,
+    doubles_per_group: usize,
+    pub(crate) doubles: Vec<DoubleSum>,
+}
+
+impl Groups {
+    pub(crate) fn new(key_width: usize, width: usize, doubles_per_group: usize) -> Self {
+        Self { keys: Rows::new(key_width, 0, 0, true), width, sums: Vec::new(), doubles_per_group, doubles: Vec::new() }
+    }
+
+    pub(crate) fn find_or_insert(&mut self, key: &[u64]) -> usize {
+        let (row, is_new) = self.keys.find_or_insert(key);
+        let group = row as usize;
+        if is_new {
+            self.keys.set_weight(row, 1);
+            self.sums.resize((group + 1).max(self.sums.len() / self.width) * self.width, 0);
+            self.sums[group * self.width..(group + 1) * self.width].fill(0);
+            self.doubles.resize(((group + 1) * self.doubles_per_group).max(self.doubles.len()), DoubleSum::default());
+            self.doubles[group * self.doubles_per_group..(group + 1) * self.doubles_per_group]
+                .fill(DoubleSum::default());
+        }
+        group
+    }
+
+    /// Drops all groups and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear_all();
+        self.sums.clear();
+        self.doubles.clear();
+    }
+
+    pub(crate) fn sums(&self, group: usize) -> &[i128] {
+        &self.sums[group * self.width..(group + 1) * self.width]
+    }
+
+    pub(crate) fn doubles(&self, group: usize) -> &[DoubleSum] {
+        &self.doubles[group * self.doubles_per_group..(group + 1) * self.doubles_per_group]
+    }
+
+    pub(crate) fn doubles_mut(&mut self, group: usize) -> &mut [DoubleSum] {
+        &mut self.doubles[group * self.doubles_per_group..(group + 1) * self.doubles_per_group]
+    }
+
+    pub(crate) fn sums_mut(&mut self, group: usize) -> &mut [i128] {
+        &mut self.sums[group * self.width..(group + 1) * self.width]
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.keys.bytes() + self.sums.capacity() * 16 + self.doubles.capacity() * std::mem::size_of::<DoubleSum>()
+    }
+}
