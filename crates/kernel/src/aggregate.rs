@@ -27,6 +27,7 @@ use crate::scan::exact_values;
 use crate::shape::{HeadColumn, HeadLayout, KeySpec, null_place, pack_key};
 use crate::totals::{ResultLocator, TotalScratch};
 use crate::tree::Tree;
+use crate::trim::trim_buffer;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
@@ -448,6 +449,12 @@ impl GroupAggregate {
         self.known.clear();
     }
 
+    /// Gives memory back if there is much to give.
+    pub fn give_back(&mut self) {
+        self.groups.iter_mut().for_each(Groups::give_back);
+        trim_buffer(&mut self.known);
+    }
+
     /// A group's old row leaves and its new row comes, where there are rows.
     fn change(
         &self,
@@ -607,6 +614,10 @@ impl Operator for AggregateRows {
 
     fn abort(&mut self) {
         self.aggregate.abort();
+    }
+
+    fn give_back(&mut self) {
+        self.aggregate.give_back();
     }
 
     fn held(&mut self) -> Option<&mut dyn Held> {

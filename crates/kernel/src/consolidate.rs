@@ -4,7 +4,7 @@ use crate::codec::{Place, encode, words_of};
 use crate::enumerate::Sink;
 use crate::error::KernelError;
 use crate::flow::{Chunk, Flow};
-use crate::hash::{fold, hash_words};
+use crate::hash::{hash_each, hash_words};
 use crate::interner::Interner;
 use crate::shape::{HeadColumn, HeadLayout, mask_words, null_place};
 use arrow_array::ArrayRef;
@@ -17,8 +17,7 @@ use hashbrown::HashTable;
 pub fn consolidate(sink: &mut Sink) -> bool {
     let count = sink.len();
     let mut index: HashTable<u32> = HashTable::with_capacity(count);
-    let hash_of =
-        |columns: &[Vec<u64>], row: usize| columns.iter().fold(hash_words(&[]), |h, column| fold(h, column[row]));
+    let hash_of = |columns: &[Vec<u64>], row: usize| hash_each(columns.iter().map(|column| column[row]));
     let mut sums: Vec<i128> = Vec::with_capacity(count);
     let mut overflow = false;
     for row in 0..count {

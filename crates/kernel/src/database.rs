@@ -63,8 +63,7 @@ impl Database {
         key: &[usize],
         window: Option<Window>,
     ) -> Result<usize, KernelError> {
-        self.tables.push(Some(BaseTable::new(name.to_owned(), columns, key, window)?));
-        Ok(self.tables.len() - 1)
+        Ok(put(&mut self.tables, BaseTable::new(name.to_owned(), columns, key, window)?))
     }
 
     /// Drops a table that no view reads.
@@ -92,8 +91,7 @@ impl Database {
             return Err(error);
         }
         self.interner.sweep();
-        self.views.push(Some(view));
-        Ok(self.views.len() - 1)
+        Ok(put(&mut self.views, view))
     }
 
     /// Drops a view.
@@ -229,7 +227,11 @@ impl Database {
         for (table, batch) in self.tables.iter_mut().zip(&staged) {
             if let (Some(table), Some(batch)) = (table, batch) {
                 table.finish(batch, &mut self.interner);
+                table.give_back();
             }
+        }
+        for (view, _) in &scanned {
+            self.views[*view].as_mut().expect("scanned views exist").give_back();
         }
         self.interner.sweep();
         self.epoch += 1;
@@ -287,6 +289,16 @@ impl Database {
         let target = self.views[view].as_mut().expect("the session knows which views there are");
         target.read(cursor, limit, &mut context!(self))
     }
+}
+
+/// Puts something into the first free place.
+fn put<T>(places: &mut Vec<Option<T>>, value: T) -> usize {
+    let free = places.iter().position(Option::is_none).unwrap_or(places.len());
+    if free == places.len() {
+        places.push(None);
+    }
+    places[free] = Some(value);
+    free
 }
 
 fn scan(

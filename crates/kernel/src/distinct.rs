@@ -75,6 +75,10 @@ impl Operator for Distinct {
         self.prepared = Default::default();
     }
 
+    fn give_back(&mut self) {
+        self.rows.give_back();
+    }
+
     fn held(&mut self) -> Option<&mut dyn Held> {
         Some(self)
     }

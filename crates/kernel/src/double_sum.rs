@@ -16,20 +16,20 @@ const LOWEST: i32 = -1074;
 pub struct DoubleSum {
     /// Bucket number and sum, by ascending number, no zeros.
     buckets: Vec<(u8, i128)>,
-    nan: i64,
-    positive: i64,
-    negative: i64,
+    nan: i128,
+    positive: i128,
+    negative: i128,
 }
 
 impl DoubleSum {
     /// Adds `times` times the value (removes it, if negative); returns whether a bucket overflowed.
     pub fn add(&mut self, value: f64, times: i64) -> bool {
         if value.is_nan() {
-            self.nan += times;
+            self.nan += i128::from(times);
             return false;
         }
         if value.is_infinite() {
-            *(if value > 0.0 { &mut self.positive } else { &mut self.negative }) += times;
+            *(if value > 0.0 { &mut self.positive } else { &mut self.negative }) += i128::from(times);
             return false;
         }
         if value == 0.0 {

@@ -10,7 +10,7 @@
 //! witnesses of a batch lead to the same rows (`repeat`), they are walked once and copied from the sink.
 
 use crate::annotation;
-use crate::hash::fold;
+use crate::hash::hash_words;
 use crate::rows::{LIVE, NONE, Rows};
 use crate::shape::{EmittedWord, pack_key};
 use crate::tree::Tree;
@@ -59,11 +59,12 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     pub(crate) fn find(&self, entry: u32) -> Option<Block> {
-        self.index.find(fold(0, u64::from(entry)), |(of, _)| *of == entry).map(|(_, block)| *block)
+        self.index.find(hash_words(&[u64::from(entry)]), |(of, _)| *of == entry).map(|(_, block)| *block)
     }
 
     pub(crate) fn insert(&mut self, entry: u32, block: Block) {
-        self.index.insert_unique(fold(0, u64::from(entry)), (entry, block), |(of, _)| fold(0, u64::from(*of)));
+        self.index
+            .insert_unique(hash_words(&[u64::from(entry)]), (entry, block), |(of, _)| hash_words(&[u64::from(*of)]));
     }
 
     pub(crate) fn forget(&mut self) {

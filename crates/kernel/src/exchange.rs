@@ -7,7 +7,7 @@ use crate::codec::{double_word, float_word};
 use crate::consolidate::RowCodec;
 use crate::error::KernelError;
 use crate::flow::{Chunk, Flow};
-use crate::hash::{fold, hash_words};
+use crate::hash::{fold_by, hash_words};
 use crate::interner::Interner;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -20,6 +20,11 @@ use hashbrown::HashTable;
 
 const SEED: u64 = 0x1319_8A2E_0370_7344;
 const NULL: u64 = 0xA409_3822_299F_31D0;
+const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+
+fn fold(hash: u64, word: u64) -> u64 {
+    fold_by(hash, word, MULTIPLIER)
+}
 
 /// The hash of each row of some columns. Equal values of one type have equal hashes; NULLs are equal.
 pub fn hash_rows(columns: &[ArrayRef], count: usize) -> Result<Vec<u64>, KernelError> {

@@ -2,6 +2,7 @@
 
 use crate::double_sum::DoubleSum;
 use crate::rows::Rows;
+use crate::trim::trim_buffer;
 
 /// Sums per group.
 #[derive(Debug)]
@@ -53,6 +54,17 @@ impl Groups {
 
     pub(crate) fn sums_mut(&mut self, group: usize) -> &mut [i128] {
         &mut self.sums[group * self.width..(group + 1) * self.width]
+    }
+
+    /// Gives memory back if there is much to give.
+    pub(crate) fn give_back(&mut self) {
+        if self.keys.give_back() {
+            let places = self.keys.capacity() as usize;
+            self.sums.truncate(places * self.width);
+            self.doubles.truncate(places * self.doubles_per_group);
+            trim_buffer(&mut self.sums);
+            trim_buffer(&mut self.doubles);
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {

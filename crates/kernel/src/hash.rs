@@ -2,21 +2,50 @@
 //!
 //! Keys are short (one to a few words), so the hash is a folded 64x64 -> 128 bit multiplication per word: two to three
 //! instructions each, with good low and high bits (hashbrown takes its control byte from the high ones).
-//! The hash is the same in every process: plans, deltas and snapshots come out in a reproducible order.
+//! Seed and multiplier are drawn anew in every process, so that nobody can choose keys that collide. Nothing that leaves the kernel
+//! depends on them: rows come out in the order in which they lie, and hashes that engines share are those of `exchange`.
 
-const SEED: u64 = 0x243F_6A88_85A3_08D3;
-const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+
+struct Secret {
+    seed: u64,
+    multiplier: u64,
+}
+
+static SECRET: LazyLock<Secret> = LazyLock::new(|| {
+    let random = RandomState::new();
+    let mut draws = (0u64..).map(|draw| random.hash_one(draw));
+    let seed = draws.next().expect("draws do not end");
+    // odd, with bits all over: products then spread
+    let mixes = |m: &u64| (24..=40).contains(&m.count_ones()) && (8..=24).contains(&(m >> 32).count_ones());
+    let multiplier = draws.map(|draw| draw | 1).find(mixes).expect("draws do not end");
+    Secret { seed, multiplier }
+});
 
 /// The hash of a row of words.
 #[inline]
 pub fn hash_words(words: &[u64]) -> u64 {
-    words.iter().fold(SEED, |hash, &word| fold(hash, word))
+    let Secret { seed, multiplier } = *SECRET;
+    words.iter().fold(seed, |hash, &word| fold_by(hash, word, multiplier))
 }
 
-/// One step of the hash.
+/// The hash of words that are told one by one.
 #[inline]
-pub fn fold(hash: u64, word: u64) -> u64 {
-    let product = u128::from(hash ^ word).wrapping_mul(u128::from(MULTIPLIER));
+pub fn hash_each(words: impl Iterator<Item = u64>) -> u64 {
+    let Secret { seed, multiplier } = *SECRET;
+    words.fold(seed, |hash, word| fold_by(hash, word, multiplier))
+}
+
+/// A seed for hashes of texts.
+pub fn text_seed() -> u64 {
+    SECRET.seed
+}
+
+/// One step of a hash.
+#[inline]
+pub const fn fold_by(hash: u64, word: u64, multiplier: u64) -> u64 {
+    let product = ((hash ^ word) as u128).wrapping_mul(multiplier as u128);
     (product as u64) ^ ((product >> 64) as u64)
 }
 

@@ -14,6 +14,7 @@
 
 use crate::hash::{copy_words, hash_words, push_words, same_words};
 use crate::rows::NONE;
+use crate::trim::{Trim, trim_buffer};
 use hashbrown::HashTable;
 
 const CHILDREN: usize = 0;
@@ -43,6 +44,7 @@ pub struct Hub {
     free: u32,
     len: usize,
     index: HashTable<u32>,
+    trim: Trim,
 }
 
 impl Hub {
@@ -64,6 +66,7 @@ impl Hub {
             free: NONE,
             len: 0,
             index: HashTable::new(),
+            trim: Trim::default(),
         }
     }
 
@@ -150,6 +153,30 @@ impl Hub {
         self.set_link(entry, FIRST, self.free);
         self.free = entry;
         self.len -= 1;
+    }
+
+    /// Gives memory back if there is much to give: free places at the end.
+    pub fn give_back(&mut self) {
+        if !self.trim.is_due(self.len, self.capacity()) {
+            return;
+        }
+        let is_free = |links: &[u32]| links[CHILDREN] == 0 && links[PARENTS] == 0;
+        let places = self.links.chunks_exact(self.stride).rposition(|links| !is_free(links)).map_or(0, |last| last + 1);
+        self.keys.truncate(places * self.width);
+        self.links.truncate(places * self.stride);
+        self.sums.truncate(places * self.sum_stride);
+        self.free = NONE;
+        for entry in (0..places).rev() {
+            if is_free(&self.links[entry * self.stride..(entry + 1) * self.stride]) {
+                self.links[entry * self.stride + FIRST] = self.free;
+                self.free = entry as u32;
+            }
+        }
+        trim_buffer(&mut self.keys);
+        trim_buffer(&mut self.links);
+        trim_buffer(&mut self.sums);
+        let (keys, width) = (&self.keys, self.width);
+        self.index.shrink_to(0, |&e| hash_words(&keys[e as usize * width..(e as usize + 1) * width]));
     }
 
     #[inline]

@@ -3,12 +3,14 @@
 //! A text lives as long as something refers to it. Texts met while encoding a batch have no reference yet; `sweep`, at the end of a
 //! commit, frees those that nothing came to refer to. Id 0 is no text: it stands where a NULL is. Space is linear in the texts of the current data, not of its history.
 
+use crate::hash::text_seed;
+use crate::trim::{Trim, trim_buffer};
 use foldhash::quality::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
 /// A set of texts with ids.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Interner {
     texts: Vec<Box<str>>,
     references: Vec<u64>,
@@ -20,6 +22,23 @@ pub struct Interner {
     bytes: usize,
     /// The length of the longest text there ever was.
     longest: usize,
+    trim: Trim,
+}
+
+impl Default for Interner {
+    fn default() -> Self {
+        Self {
+            texts: Vec::new(),
+            references: Vec::new(),
+            index: HashTable::new(),
+            free: Vec::new(),
+            unreferenced: Vec::new(),
+            state: FixedState::with_seed(text_seed()),
+            bytes: 0,
+            longest: 0,
+            trim: Trim::default(),
+        }
+    }
 }
 
 impl Interner {
@@ -94,6 +113,25 @@ impl Interner {
             }
         }
         self.unreferenced = candidates;
+        if self.trim.is_due(self.index.len(), self.texts.len()) {
+            self.give_back();
+        }
+    }
+
+    /// Gives the memory of freed texts at the end back.
+    fn give_back(&mut self) {
+        while self.references.last() == Some(&0) && self.texts.len() > 1 {
+            self.references.pop();
+            self.texts.pop();
+        }
+        let held = self.texts.len() as u32;
+        self.free.retain(|&id| id < held);
+        let (texts, state) = (&self.texts, &self.state);
+        self.index.shrink_to(0, |&id| state.hash_one(&*texts[id as usize]));
+        trim_buffer(&mut self.texts);
+        trim_buffer(&mut self.references);
+        trim_buffer(&mut self.free);
+        trim_buffer(&mut self.unreferenced);
     }
 
     /// Number of texts held.

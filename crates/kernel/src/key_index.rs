@@ -1,6 +1,6 @@
 //! The primary key of a base table: from the key's words to the row that has them.
 
-use crate::hash::fold;
+use crate::hash::hash_each;
 use crate::rows::Rows;
 use hashbrown::HashTable;
 
@@ -26,6 +26,10 @@ impl KeyIndex {
         self.index.insert_unique(hash, row, |&other| hash_key(&self.words, rows.values(other)));
     }
 
+    pub(crate) fn give_back(&mut self, rows: &Rows) {
+        self.index.shrink_to(0, |&row| hash_key(&self.words, rows.values(row)));
+    }
+
     pub(crate) fn remove(&mut self, row: u32, rows: &Rows) {
         let hash = hash_key(&self.words, rows.values(row));
         if let Ok(found) = self.index.find_entry(hash, |&other| other == row) {
@@ -36,5 +40,5 @@ impl KeyIndex {
 
 /// The hash of the key found in these words (of a whole row).
 pub(crate) fn hash_key(key: &[usize], words: &[u64]) -> u64 {
-    key.iter().fold(0x243F_6A88_85A3_08D3, |hash, &word| fold(hash, words[word]))
+    hash_each(key.iter().map(|&word| words[word]))
 }

@@ -43,5 +43,6 @@ mod table_read;
 mod threads;
 pub mod totals;
 pub mod tree;
+mod trim;
 pub mod view;
 mod witness;

@@ -67,6 +67,9 @@ pub trait Operator: Debug + Send {
     /// Forgets the prepared change.
     fn abort(&mut self) {}
 
+    /// Gives memory back if there is much to give.
+    fn give_back(&mut self) {}
+
     /// Its rows, if it holds any. One that holds none treats every row by itself.
     fn held(&mut self) -> Option<&mut dyn Held> {
         None

@@ -5,6 +5,7 @@
 use crate::rows::{DOOMED, NEW, NONE};
 use crate::threads::side_by_side;
 use crate::tree::{AtomChanges, Node, Tree};
+use crate::trim::trim_scratch;
 
 /// A pending change of one row.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct PendingRows {
     pub(crate) factors: Vec<i128>,
     /// The entries of each row's links that are known, one row after another; nothing if they were not looked up.
     pub(crate) entries: Vec<u32>,
+    /// How much of these the last batch used.
+    used: [usize; 3],
 }
 
 /// What is learnt from the rows of a batch.
@@ -94,8 +97,17 @@ impl PendingRows {
         resolved
     }
 
+    /// Gives the memory of a batch much larger than the last one back.
+    pub(crate) fn give_back(&mut self) {
+        let [rows, factors, entries] = self.used;
+        trim_scratch(&mut self.rows, rows);
+        trim_scratch(&mut self.factors, factors);
+        trim_scratch(&mut self.entries, entries);
+    }
+
     /// Takes the marks off the rows and forgets them.
     pub(crate) fn unmark(&mut self, node: &mut Node) -> Resolved {
+        self.used = [self.rows.len(), self.factors.len(), self.entries.len()];
         for pending in self.rows.drain(..) {
             node.rows.clear(pending.row, NEW | DOOMED);
         }

@@ -9,30 +9,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// At most this many buffers are kept.
 const KEPT: usize = 64;
-/// Buffers with more words than this are not kept (256 MiB).
-const LARGEST: usize = 1 << 25;
+/// The words that all of them may hold (512 MiB).
+const WORDS: usize = 1 << 26;
 
 /// A pool of word vectors.
 #[derive(Clone, Debug, Default)]
 pub struct WordPool {
-    free: Arc<Mutex<Vec<Vec<u64>>>>,
+    free: Arc<Mutex<Free>>,
+}
+
+#[derive(Debug, Default)]
+struct Free {
+    buffers: Vec<Vec<u64>>,
+    /// The words they have room for.
+    words: usize,
 }
 
 impl WordPool {
     /// An empty vector, with the memory of an earlier one where there is one.
     pub fn take(&self) -> Vec<u64> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let buffer = free.buffers.pop().unwrap_or_default();
+        free.words -= buffer.capacity();
+        buffer
     }
 
     /// Gives a vector's memory back.
     pub fn put(&self, mut words: Vec<u64>) {
-        if words.capacity() == 0 || words.capacity() > LARGEST {
-            return;
-        }
         words.clear();
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < KEPT {
-            free.push(words);
+        if words.capacity() > 0 && free.buffers.len() < KEPT && free.words + words.capacity() <= WORDS {
+            free.words += words.capacity();
+            free.buffers.push(words);
         }
     }
 
@@ -63,6 +71,19 @@ impl Drop for Lent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let pool = WordPool::default();
+        for _ in 0..10 {
+            pool.put(Vec::with_capacity(WORDS / 4)); // reserved, never touched
+        }
+        let kept =
+            std::iter::repeat_with(|| pool.take().capacity()).take_while(|&capacity| capacity > 0).sum::<usize>();
+        assert!(kept <= WORDS && kept > 0, "{kept}");
+        pool.put(Vec::with_capacity(10));
+        assert!(pool.take().capacity() >= 10, "there is room again");
+    }
 
     #[test]
     fn lent_memory_comes_back() {

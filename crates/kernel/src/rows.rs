@@ -20,6 +20,7 @@
 //! entry below, the `LIVE` ones before the others; R3 `LIVE` implies `ALIVE`.
 
 use crate::hash::{copy_words, hash_words, push_words, same_words};
+use crate::trim::{Trim, trim_buffer};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
@@ -62,6 +63,7 @@ pub struct Rows {
     indexed: bool,
     by_source: Vec<u32>,
     has_sources: bool,
+    trim: Trim,
 }
 
 impl Rows {
@@ -458,6 +460,37 @@ impl Rows {
         self.weights[row as usize] = i64::MIN;
         self.free = row;
         self.len -= 1;
+    }
+
+    /// Gives memory back if there is much to give: free places at the end. Returns whether it did.
+    pub fn give_back(&mut self) -> bool {
+        if !self.trim.is_due(self.len, self.weights.len()) {
+            return false;
+        }
+        let places = self.ids().last().map_or(0, |row| row as usize + 1);
+        self.values.truncate(places * self.width);
+        self.weights.truncate(places);
+        self.factors.truncate(places * self.factor_count);
+        self.states.truncate(places);
+        self.nexts.truncate(places);
+        self.links.truncate(places * self.stride);
+        self.free = NONE;
+        for row in (0..places).rev().filter(|&row| self.weights[row] == i64::MIN) {
+            self.nexts[row] = self.free;
+            self.free = row as u32;
+        }
+        let sources = self.by_source.iter().rposition(|&row| row != NONE).map_or(0, |last| last + 1);
+        self.by_source.truncate(sources);
+        trim_buffer(&mut self.values);
+        trim_buffer(&mut self.weights);
+        trim_buffer(&mut self.factors);
+        trim_buffer(&mut self.states);
+        trim_buffer(&mut self.nexts);
+        trim_buffer(&mut self.links);
+        trim_buffer(&mut self.by_source);
+        let (values, width) = (&self.values, self.width);
+        self.index.shrink_to(0, |&row| hash_words(&values[row as usize * width..(row as usize + 1) * width]));
+        true
     }
 
     /// The ids of all rows held, in order of id. Costs one pass over the slab.

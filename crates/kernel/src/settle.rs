@@ -13,6 +13,7 @@ use crate::delta::Delta;
 use crate::pending::{Pending, PendingRows};
 use crate::rows::{ALIVE, DOOMED, LIVE, NEW, NONE};
 use crate::tree::Tree;
+use crate::trim::trim_scratch;
 
 /// A row of the level being settled: its status before and after.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,23 @@ pub(crate) struct Scratch {
     saved: Vec<i128>,
     born: Vec<(usize, u32)>,
     stack: Vec<(usize, u32)>,
+    /// The largest number of rows that a step ended with, since memory was last given back.
+    used: usize,
+}
+
+impl Scratch {
+    /// Gives the memory of steps much larger than the last ones back.
+    pub(crate) fn give_back(&mut self) {
+        let used = std::mem::take(&mut self.used);
+        trim_scratch(&mut self.level, used);
+        trim_scratch(&mut self.next_level, used);
+        trim_scratch(&mut self.values, used * 4);
+        trim_scratch(&mut self.next_values, used * 4);
+        trim_scratch(&mut self.touched, used);
+        trim_scratch(&mut self.saved, used * 4);
+        trim_scratch(&mut self.born, used);
+        trim_scratch(&mut self.stack, used);
+    }
 }
 
 impl Tree {
@@ -84,6 +102,7 @@ impl Tree {
                 self.emit(at, (&scratch.level, &scratch.values), |c| !c.was && c.now, delta, skip);
             }
         }
+        scratch.used = scratch.used.max(scratch.level.len());
         scratch.level.clear();
         scratch.values.clear();
         self.scratch = scratch;

@@ -664,6 +664,15 @@ impl BaseTable {
         }
     }
 
+    /// Gives memory back if there is much to give.
+    pub fn give_back(&mut self) {
+        if self.rows.give_back()
+            && let Some(key) = &mut self.key
+        {
+            key.give_back(&self.rows);
+        }
+    }
+
     /// Gives up the texts of the rows held; the table is dropped afterwards.
     pub fn release_texts(&self, interner: &mut Interner) {
         for row in self.rows.ids() {

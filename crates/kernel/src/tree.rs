@@ -321,6 +321,18 @@ impl Tree {
         Applied { overflow: self.overflow, consolidate: !marked && changed > 1, full }
     }
 
+    /// Gives memory back if there is much to give.
+    pub fn give_back(&mut self) {
+        for node in &mut self.nodes {
+            node.rows.give_back();
+        }
+        for edge in &mut self.edges {
+            edge.hub.give_back();
+        }
+        self.pending.iter_mut().for_each(PendingRows::give_back);
+        self.scratch.give_back();
+    }
+
     /// Links a new row to its entries below and above. `known`: those of them that were looked up before, in this order, `NONE` for others.
     pub(crate) fn link_row(&mut self, node: usize, row: u32, known: &[u32]) {
         let mut key = self.keys.pop().unwrap_or_default();

@@ -329,6 +329,13 @@ impl View {
         self.refer_texts(changes, -1, interner);
     }
 
+    /// Gives memory back if there is much to give.
+    pub fn give_back(&mut self) {
+        self.tree.give_back();
+        self.groups.iter_mut().for_each(|groups| groups.give_back());
+        self.operators.iter_mut().for_each(|operator| operator.give_back());
+    }
+
     /// Whether each row of the core's delta becomes rows of the view's on its own, and none is refused.
     pub(crate) fn may_leave_early(&self) -> bool {
         self.groups.is_none() && !self.is_stateful() && !self.can_refuse() && !self.nets_at_end
