@@ -8,6 +8,7 @@ every way there is to look at them.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -91,10 +92,7 @@ class Trying:
         for session in (self.tried, self.spared):
             self._create(session)
             if trial.subscribed:
-                for name, view in session.views.items():
-                    view.subscribe(
-                        lambda delta, name=name, heard=self.heard[session]: heard.append((name, _bag(delta)))
-                    )
+                self._subscribe(session)
         self.totals = {name: DeltaSum.of(view) for name, view in self.tried.views.items()}
 
     def _session(self) -> Session:
@@ -106,6 +104,13 @@ class Trying:
         """The views, by the same join trees in every session, whatever it has seen so far."""
         for n, sql in enumerate(self.trial.views):
             session.create_view(f"v{n}", sql, update_rates=dict.fromkeys(self.tables, 1))
+
+    def _subscribe(self, session: Session) -> None:
+        def hear(name: str, delta: pa.Table) -> None:
+            self.heard[session].append((name, _bag(delta)))
+
+        for name, view in session.views.items():
+            view.subscribe(partial(hear, name))
 
     def run(self) -> None:
         """All batches, then one that empties the tables, then the first again."""
@@ -152,11 +157,13 @@ class Trying:
         """One batch: refused without a trace, or accepted with the right result."""
         expected, reason = self._judged(changes)
         try:
-            found = self.tried.apply(changes, deltas=deltas)
+            found, refusal = self.tried.apply(changes, deltas=deltas), None
         except ChangeError as error:
-            assert expected is None, f"refused, though the state after the batch is valid: {changes}\n{error}"
+            found, refusal = {}, error
+        if refusal is not None:
+            assert expected is None, f"refused, though the state after the batch is valid: {changes}\n{refusal}"
             self.refused += 1
-            self._compare(f"a refused batch left a trace: {changes}\n{error}")
+            self._compare(f"a refused batch left a trace: {changes}\n{refusal}")
             return
         assert expected is not None, f"accepted, though the state after the batch is invalid: {changes}\n{reason}"
         other = self.spared.apply(changes, deltas=deltas)
