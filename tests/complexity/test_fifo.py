@@ -52,7 +52,7 @@ def test_sliding_windows(name):
     assert meter.guarantee("update, FIFO stream")[0] == "O(1) amortised"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(8)
 @pytest.mark.parametrize("name", QUERIES)
 def test_adversarial_windows(name, seed):
     """Lifespans of all lengths, few keys, long runs of one table: the bound is that of the proof."""

@@ -128,7 +128,7 @@ BELOW = {
 }
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.seeds(6)
 @pytest.mark.parametrize("name", BELOW)
 def test_random_streams_cost_at_most_their_enclosureness(name, seed):
     """Theorem 6.6 on random streams: status changes by rows of the stream are at most a constant times lambda_T."""

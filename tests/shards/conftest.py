@@ -1,4 +1,4 @@
-"""Makes the helpers of this directory importable. How many examples hypothesis tries is said by ``fuzzing``."""
+"""Makes the helpers of this directory importable."""
 
 import sys
 from pathlib import Path

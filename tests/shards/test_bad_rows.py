@@ -4,8 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from fuzzing import examples
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_pipeline import LocalPipeline, add_up, batch_for, carrying
 from watching import MODES, keyed_as
@@ -77,7 +76,7 @@ batches = st.lists(
 )
 
 
-@examples(25)
+@settings(max_examples=25)
 @given(
     given_batches=batches,
     name=st.sampled_from(["copies spread in two ways", "a path", "one column"]),

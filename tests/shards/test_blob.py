@@ -2,8 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from fuzzing import examples
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.shards import blob
@@ -32,7 +31,7 @@ def sections(draw: st.DrawFn) -> list[pa.RecordBatch]:
     return batches
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(sections(), st.integers(0, 2**32 - 1))
 def test_what_goes_in_comes_out(batches, number):
     ((found, rows),) = blob.unpack(blob.pack([(number, batches)]))
@@ -68,7 +67,7 @@ def test_a_column_of_nulls_takes_one_byte_a_row():
     assert blob.unpack(blob.pack([(0, [rows])]))[0][1][0].column(0).to_pylist() == [None, None]
 
 
-@examples(40)
+@settings(max_examples=40)
 @given(st.integers(0, 2000), st.integers(1, 5))
 def test_slices_are_the_rows_in_order_and_fit(count, columns):
     rows = pa.RecordBatch.from_arrays([pa.array(range(count), pa.int64())] * columns, names=list("abcde"[:columns]))

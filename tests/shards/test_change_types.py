@@ -4,8 +4,7 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from fuzzing import examples
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_pipeline import LocalPipeline, batch_for
 from watching import Watched
@@ -91,7 +90,7 @@ def plain(row):
     return tuple("NaN" if v != v else v for v in row)
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(old=st.lists(values, max_size=12), new=st.lists(values, max_size=12))
 def test_states_told_apart_by_a_key_turn_into_each_other(old, new):
     """Old and new rows by key: what both have stays out, a key that both have is updated, the rest comes or goes."""
@@ -110,7 +109,7 @@ def test_states_told_apart_by_a_key_turn_into_each_other(old, new):
     assert found == {key: rows for key, rows in expected.items() if rows}
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(values, st.integers(-3, 3)), max_size=20))
 def test_net_changes_add_up_without_zeros_or_equal_rows(rows):
     expected = Counter()

@@ -6,8 +6,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from fuzzing import examples
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_pipeline import batch_for, carrying
 
@@ -111,7 +110,7 @@ def judged(held, batch):
     return left, Counter(delta), bad
 
 
-@examples(80)
+@settings(max_examples=80)
 @given(st.lists(images, max_size=5), st.integers(1, 3))
 def test_images_with_bad_rows_set_aside(batches, parts):
     run, held = Run(quarantine=True), {}
@@ -131,7 +130,7 @@ def images_held(stage):
     return [tuple(r.values())[:-1] for _, bs in stage.snapshot() for b in bs for r in b.to_pylist()]
 
 
-@examples(80)
+@settings(max_examples=80)
 @given(st.lists(images, max_size=5))
 def test_images_with_bad_rows_refused(batches):
     run, held = Run(), {}
@@ -245,7 +244,7 @@ events = st.lists(
 )
 
 
-@examples(100)
+@settings(max_examples=100)
 @given(st.lists(events, max_size=5), st.integers(1, 3), st.booleans())
 def test_the_newest_row_by_sequence(batches, parts, quarantine):
     run, model = Run(latest=True, ordered=True, quarantine=quarantine), Latest()
@@ -260,7 +259,7 @@ def test_the_newest_row_by_sequence(batches, parts, quarantine):
     assert_replays(run, state_of)
 
 
-@examples(40)
+@settings(max_examples=40)
 @given(events, st.randoms(use_true_random=False))
 def test_rows_with_different_sequences_may_come_in_any_order_and_any_batches(changes, random):
     unique = [(*key, v if live else None, n, live) for n, (key, v, _, live) in enumerate(changes)]
@@ -363,7 +362,7 @@ def test_without_a_sequence_the_deletion_of_an_absent_key_is_refused():
     assert run.bad() == {("ROW_NOT_FOUND", (1, "a", None)): 1}
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(st.lists(events, max_size=5), st.integers(1, 3))
 def test_the_newest_row_by_arrival(batches, parts):
     """A key that is absent before a batch and deleted last within it is left to the test below."""
@@ -394,7 +393,7 @@ def test_without_a_sequence_a_key_may_come_and_go_within_a_batch():
 # ---- input rows that are carried -------------------------------------------------------------------------------------
 
 
-@examples(40)
+@settings(max_examples=40)
 @given(st.lists(images, max_size=4), st.lists(events, max_size=4))
 def test_what_rows_carry_changes_nothing_but_what_is_shown(images_given, events_given):
     """State, changes and log are those of rows that carry nothing; the letters show what was carried."""

@@ -3,8 +3,7 @@
 from unittest.mock import patch
 
 import pytest
-from fuzzing import examples
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from watching import MODES, Comparison
 
@@ -21,14 +20,14 @@ def named(value):
 
 
 @pytest.mark.parametrize(("query_class", "kind"), PAIRS, ids=named)
-@examples(3)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_shards_hold_what_a_session_holds(query_class, kind, data):
     run(data.draw(scenarios(query_class, kind)), data)
 
 
 @pytest.mark.parametrize("kind", [QueryKind.GROUP, QueryKind.OVER, QueryKind.HAVING], ids=named)
-@examples(3)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_groups_over_several_tables(kind, data):
     run(data.draw(scenarios(None, kind, spanning=True)), data)

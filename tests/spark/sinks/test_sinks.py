@@ -16,7 +16,7 @@ KEYS = {"bag": None, "keyed": ["k", "l"]}
 
 
 @pytest.mark.parametrize("shape", KEYS)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.seeds(2)
 def test_the_target_follows_a_random_view(spark, target, shape, seed):
     key = KEYS[shape]
     view = RandomView(random.Random(f"{shape} {seed}"), len(key or ()))

@@ -9,7 +9,7 @@ from everview.analysis.witness import find_cycle, find_free_path
 from hypothesis import given, settings
 from textbook import queries
 
-FEW = settings(max_examples=150, deadline=None)
+FEW = settings(max_examples=150)
 
 
 @FEW
@@ -32,7 +32,7 @@ def test_hierarchical_classes_by_definition(query):
     assert classification.holds(QueryClass.Q_HIERARCHICAL) == checker.is_q_hierarchical(query)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(queries(max_atoms=3))
 def test_maintained_head_is_the_smallest_free_connex_one(query):
     classification = classify(query)

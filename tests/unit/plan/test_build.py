@@ -108,7 +108,7 @@ def test_relation_with_the_columns_of_the_key_is_a_sibling():
     assert outline(chosen("Q(a, b) :- R(a, b), S(a, b)").tree) == "P(a,b)[a,b: R S]"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(queries(max_atoms=6, max_variables=7))
 def test_random_trees_keep_the_rules(query):
     classification = classify(query)
@@ -123,7 +123,7 @@ def test_random_trees_keep_the_rules(query):
     checker.check_tree(choose_tree(query, classification).tree, query)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(queries(max_atoms=5, max_variables=6))
 def test_q_hierarchical_iff_a_tree_of_height_1(query):
     classification = classify(query)
@@ -135,7 +135,7 @@ def test_q_hierarchical_iff_a_tree_of_height_1(query):
         assert not choice.tree.shape.fan_outs
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(queries(max_atoms=4, max_variables=5))
 def test_no_tree_of_the_paper_is_lower(query):
     classification = classify(query)

@@ -99,7 +99,7 @@ def evaluate(tree, data):
     return result
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_every_tree_means_the_query(data):
     query = data.draw(queries(max_atoms=4, max_variables=5))

@@ -128,7 +128,7 @@ def rows_of(table):
     return found
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 def test_random_requests(seed):
     rng = random.Random(seed)
     model = Model()

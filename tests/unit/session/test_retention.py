@@ -195,7 +195,7 @@ def model_step(window, rows, deletes, size):
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.seeds(5)
 def test_random_streams_match_a_list(tmp_path, seed, restarts):
     random.seed(seed)
     db = ev.connect()
