@@ -92,6 +92,21 @@ impl Sources {
     }
 }
 
+/// Applies a batch, perhaps with too little room for its delta, and takes it back: nothing of it is left.
+fn take_back(tree: &mut Tree, changes: &[AtomChanges], random: &mut Random, at: &str) {
+    let before: Totals = enumerate(tree, 3).into_iter().collect();
+    let held = tree.held();
+    let mut sink = Sink::new(tree);
+    let room = (random.below(2) == 0).then(|| random.below(4) as usize);
+    sink.set_room(room);
+    let quiet = random.below(4) == 0;
+    let applied = tree.apply_into(changes, (!quiet).then(|| Delta::new(&mut sink, &mut [], None)));
+    assert!(applied.full || room.is_none_or(|room| sink.len() <= room), "{at}");
+    tree.undo(changes);
+    assert_eq!(enumerate(tree, 3).into_iter().collect::<Totals>(), before, "taken back: {at}");
+    assert_eq!(tree.held(), held, "taken back: {at}");
+}
+
 /// Returns how many pieces of deltas left before their batch had been applied.
 fn run(query: &Query, seed: u64, sets: bool) -> usize {
     let mut random = Random(seed);
@@ -116,6 +131,9 @@ fn run(query: &Query, seed: u64, sets: bool) -> usize {
                 ids.name(&mut changes[atom], query.atoms[atom].len());
                 ids.forget(&data[atom]);
             }
+        }
+        if random.below(3) == 0 {
+            take_back(&mut tree, &changes, &mut random, &at);
         }
         let quiet = random.below(10) == 0;
         let before = brute_before(&summed);
