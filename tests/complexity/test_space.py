@@ -1,5 +1,6 @@
 """State is linear in the current data, whatever the size of the result and the history (CROWN, Lemma 4.1)."""
 
+import everview as ev
 import pytest
 from meter import Meter, fifo, grid, random_arrivals
 from test_insert_only import TREES
@@ -70,3 +71,66 @@ def test_aggregates_hold_no_groups_where_the_tree_has_them():
     meter.load(r=grid(16), s=grid(16))
     assert meter.view.count() == 16**3
     assert meter.view.metrics().state_rows <= 2 * 256 + 2 * 16
+
+
+TEXTS = "CREATE TABLE a (k STRING, x BIGINT); CREATE TABLE b (k STRING PRIMARY KEY, y STRING)"
+HOLDING = {
+    "join": "SELECT a.k, a.x, b.y FROM a JOIN b ON a.k = b.k",
+    "groups in the tree": "SELECT a.k, COUNT(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k",
+    "groups above": "SELECT b.y, SUM(a.x * LENGTH(b.y)) AS s FROM a JOIN b ON a.k = b.k GROUP BY b.y",
+    "sums of doubles": "SELECT a.k, SUM(CAST(a.x AS DOUBLE)) AS s FROM a GROUP BY a.k",
+    "distinct above": "SELECT DISTINCT CONCAT(a.k, b.y) AS t FROM a JOIN b ON a.k = b.k",
+    "computed texts": "SELECT CONCAT(k, '!') AS t, x FROM a",
+}
+
+
+@pytest.mark.parametrize("deltas", [True, False], ids=["deltas", "quiet"])
+@pytest.mark.parametrize("name", HOLDING)
+def test_memory_of_what_was_deleted_is_given_back(name, deltas):
+    with ev.connect() as db:
+        db.execute(TEXTS)
+        view = db.create_view("v", HOLDING[name])
+        kernel = db._state.kernel
+
+        def held():
+            tables = sum(kernel.table_size(base.handle)[2] for base in db._state.tables.values())
+            return view.metrics().state_bytes + tables + kernel.texts_size()[1]
+
+        rows = {"a": [(f"k{i}", i) for i in range(20_000)], "b": [(f"k{i}", f"y{i % 5000}") for i in range(20_000)]}
+        for _ in range(2):
+            db.apply(rows, deltas=deltas)
+            full = held()
+            assert full > 2_000_000
+            for table, gone in rows.items():
+                db.delete(table, gone, deltas=deltas)
+            assert held() < full / 100
+            assert view.count() == 0
+
+
+def test_dropped_tables_and_views_leave_their_places():
+    with ev.connect() as db:
+        db.execute("CREATE TABLE t (x INT)")
+        kept = db.create_view("kept", "SELECT x FROM t")
+        places = set()
+        for i in range(100):
+            db.execute(f"CREATE TABLE u{i} (x INT)")
+            view = db.create_view(f"v{i}", f"SELECT t.x FROM t JOIN u{i} ON t.x = u{i}.x")
+            places.add((view._view.handle, db._state.table(f"u{i}").handle))
+            db.insert(f"u{i}", [(i,)])
+            db.insert("t", [(i,)])
+            assert [row.x for row in view] == [i]
+            view.drop()
+            db.execute(f"DROP TABLE u{i}")
+        assert len(places) == 1
+        assert kept.count() == 100
+
+
+def test_lookups_keep_no_texts():
+    with ev.connect() as db:
+        db.execute(TEXTS)
+        view = db.create_view("v", HOLDING["join"])
+        db.apply({"a": [("k", 1)], "b": [("k", "y")]})
+        texts = db._state.kernel.texts_size()[0]
+        assert all(view.lookup(k=f"absent {i}").num_rows == 0 for i in range(50))
+        assert view.lookup(k="k").num_rows == 1
+        assert db._state.kernel.texts_size()[0] == texts
