@@ -126,6 +126,11 @@ class Trying:
         """All batches, then one that empties the tables, then the first again."""
         for attempt in self.attempts:
             self.attempt(self._handed_over(attempt), deltas=attempt.deltas)
+        self.finish()
+        self.attempt(self._handed_over(self.trial.attempts[0]), deltas=True)
+
+    def finish(self) -> None:
+        """A snapshot, and a batch that empties the tables."""
         if self.refused:
             self._check_snapshot()
         everything: Changes = {
@@ -134,7 +139,6 @@ class Trying:
             if name not in self.trial.windows  # windows list copies one by one, and forget by themselves
         }
         self.attempt(everything, deltas=True)
-        self.attempt(self._handed_over(self.trial.attempts[0]), deltas=True)
 
     def _handed_over(self, attempt: Attempt) -> Changes:
         rows = {name: self._held(name) for name in self.tables}
