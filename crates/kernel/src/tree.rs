@@ -45,6 +45,20 @@ impl AtomChanges {
             sources: self.sources.clone(),
         }
     }
+
+    /// The changes of rows that come, or those of rows that leave.
+    #[must_use]
+    pub fn of_sign(&self, comes: bool) -> Self {
+        let (rows, mut part) = (self.weights.len().max(1), Self::default());
+        let (width, factors) = (self.words.len() / rows, self.factors.len() / rows);
+        for (i, &weight) in self.weights.iter().enumerate().filter(|&(_, &weight)| (weight > 0) == comes) {
+            part.words.extend_from_slice(&self.words[i * width..(i + 1) * width]);
+            part.weights.push(weight);
+            part.factors.extend_from_slice(&self.factors[i * factors..(i + 1) * factors]);
+            part.sources.extend(self.sources.get(i));
+        }
+        part
+    }
 }
 
 /// A node with its rows and what it needs to know of its surroundings.

@@ -256,10 +256,8 @@ impl View {
     ) -> Result<Flow, KernelError> {
         self.refer_texts(changes, 1, context.interner);
         if !deltas && !self.is_stateful() && !self.can_refuse() && !self.tree.may_overflow_counts() {
-            if self.tree.apply(changes, None).overflow {
-                return Err(out_of_range());
-            }
-            if !self.tree.may_overflow_counts() {
+            let overflow = self.tree.apply(changes, None).overflow;
+            if !overflow && !self.tree.may_overflow_counts() {
                 return Ok(Flow::default());
             }
             // some result may have a multiplicity that cannot be read: its delta tells
@@ -267,13 +265,18 @@ impl View {
         }
         let mut sink = self.new_sink(context);
         let mut others: Vec<Sink> = (1..context.threads).map(|_| self.new_sink(context)).collect();
-        let applied = match pieces {
+        let mut applied = match pieces {
             Some(pieces) if self.may_leave_early() => {
                 self.apply_in_pieces(changes, (&mut sink, &mut others), pieces, context)
             }
             _ => self.tree.apply_into(changes, Some(Delta::new(&mut sink, &mut others, None))),
         };
         others.iter_mut().for_each(|other| recycle(other, context.pool));
+        if applied.overflow {
+            self.tree.undo(changes);
+            sink.clear();
+            applied = self.apply_deletes_first(changes, &mut sink);
+        }
         let outcome = if applied.overflow {
             Err(out_of_range())
         } else if applied.full {
@@ -283,6 +286,15 @@ impl View {
         };
         recycle(&mut sink, context.pool);
         outcome
+    }
+
+    /// Applies a batch in two: what leaves, then what comes. A result that the batch adds by one atom and removes by another may be out of
+    /// range on the way; this way every state in between is a part of the one before the batch or of the one after it, so nothing is out of
+    /// range unless one of these is. (But for sums whose terms cancel out.)
+    fn apply_deletes_first(&mut self, changes: &[AtomChanges], sink: &mut Sink) -> Applied {
+        let parts = [false, true].map(|comes| changes.iter().map(|c| c.of_sign(comes)).collect::<Vec<_>>());
+        let [leaving, coming] = parts.map(|part| self.tree.apply(&part, Some(sink)));
+        Applied { overflow: leaving.overflow || coming.overflow, consolidate: true, full: leaving.full || coming.full }
     }
 
     /// The change of the result for the delta of the core.
