@@ -22,6 +22,7 @@ use pyo3::types::PyDict;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Tables, views and the commit of batches.
@@ -35,7 +36,7 @@ pub struct Database {
 pub struct Cursor {
     database: Arc<Mutex<kernel::Database>>,
     view: usize,
-    epoch: u64,
+    epoch: Epoch,
     state: Mutex<Reading>,
 }
 
@@ -48,6 +49,23 @@ struct Reading {
 impl Reading {
     fn new(cursor: read::Cursor) -> Mutex<Self> {
         Mutex::new(Self { cursor, ready: VecDeque::new() })
+    }
+}
+
+/// The state a cursor reads, and the one there is.
+struct Epoch {
+    mine: u64,
+    now: Arc<AtomicU64>,
+}
+
+impl Epoch {
+    fn of(database: &kernel::Database) -> Self {
+        let now = database.epoch();
+        Self { mine: now.load(Ordering::Acquire), now }
+    }
+
+    fn is_past(&self) -> bool {
+        self.now.load(Ordering::Acquire) != self.mine
     }
 }
 
@@ -163,7 +181,7 @@ impl Database {
     fn open(&self, py: Python<'_>, view: usize) -> Cursor {
         let (state, epoch) = py.detach(|| {
             let database = lock(&self.inner);
-            (database.open(view), database.epoch())
+            (database.open(view), Epoch::of(&database))
         });
         Cursor { database: self.inner.clone(), view, epoch, state: Reading::new(state) }
     }
@@ -178,7 +196,7 @@ impl Database {
     ) -> PyResult<Cursor> {
         let (state, epoch) = run(py, || {
             let mut database = lock(&self.inner);
-            let epoch = database.epoch();
+            let epoch = Epoch::of(&database);
             database.lookup(view, &columns, values.0.columns()).map(|cursor| (cursor, epoch))
         })?;
         Ok(Cursor { database: self.inner.clone(), view, epoch, state: Reading::new(state) })
@@ -289,11 +307,16 @@ impl Database {
 
 #[pymethods]
 impl Cursor {
+    /// Raises if a commit has changed something since the cursor was opened. Waits for nothing.
+    fn require_fresh(&self) -> PyResult<()> {
+        if self.epoch.is_past() { Err(raise(stale())) } else { Ok(()) }
+    }
+
     /// The next rows with `_multiplicity`, at most `limit`; `None` at the end.
     fn read(&self, py: Python<'_>, limit: usize) -> PyResult<Option<PyArrowType<RecordBatch>>> {
         let batch = run(py, || {
             let mut database = lock(&self.database);
-            if database.epoch() != self.epoch {
+            if self.epoch.is_past() {
                 return Err(stale());
             }
             let mut state = lock(&self.state);

@@ -37,7 +37,8 @@ class Session:
 
         The text is parsed as a whole, then the statements run one after another; one that is refused ends it.
         """
-        with self._state.changing:
+        with self._state.lock:
+            self._state.require_changeable()
             definitions.execute(self._state, sql)
 
     def create_view(
@@ -47,7 +48,8 @@ class Session:
 
         ``update_rates`` (changes per table, any unit) guide the choice of the join tree; without them the changes seen so far do.
         """
-        with self._state.changing:
+        with self._state.lock:
+            self._state.require_changeable()
             return View(self._state, definitions.create_view(self._state, name, sql, update_rates, replace=replace))
 
     # ---- changes -------------------------------------------------------------------------------------------------
