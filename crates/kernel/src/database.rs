@@ -11,7 +11,7 @@ use crate::operator::Context;
 use crate::plan::Plan;
 use crate::pool::WordPool;
 use crate::read::Cursor;
-use crate::retention::Window;
+use crate::retention::{Window, WindowCounts};
 use crate::table::{BaseTable, Change, Staged};
 use crate::tree::AtomChanges;
 use crate::view::View;
@@ -134,10 +134,10 @@ impl Database {
         columns
     }
 
-    /// Sets the largest time that a table's window has seen, when it is restored.
-    pub fn set_latest_time(&mut self, table: usize, latest: Option<i64>) {
+    /// Sets what a table's window has seen and done, when it is restored.
+    pub fn restore_window(&mut self, table: usize, latest: Option<i64>, counts: WindowCounts) {
         let target = self.tables[table].as_mut().expect("the session knows which tables there are");
-        target.set_latest_time(latest);
+        target.restore_window(latest, counts);
     }
 
     /// A view.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from everview.schema.table import Table
 
 logger = logging.getLogger("everview")
+_MONTH = 30 * 24 * 3600 * 10**6
 
 
 def execute(state: SessionState, sql: str) -> None:
@@ -49,11 +50,12 @@ def create_table(state: SessionState, table: Table) -> None:
     columns = [(c.name, str(c.type), c.nullable) for c in table.columns]
     key = [names.index(k) for k in table.primary_key]
     retention = None
-    if table.retention is not None:
-        if table.retention.rows is not None:
-            retention = ("rows", table.retention.rows, 0)
-        elif table.retention.micros is not None and table.retention.time_column is not None:
-            retention = ("time", table.retention.micros, names.index(table.retention.time_column))
+    kept = table.retention
+    if kept is not None and kept.rows is not None:
+        retention = ("rows", kept.rows, 0, 0)
+    elif kept is not None and kept.micros is not None and kept.time_column is not None:
+        jump = max(_MONTH, kept.micros) if kept.max_jump is None else kept.max_jump
+        retention = ("time", kept.micros, names.index(kept.time_column), jump)
     base = BaseTable(table)
     create = partial(state.kernel.create_table, table.name, columns, key, retention)
     with refusals():

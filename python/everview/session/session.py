@@ -10,6 +10,7 @@ import pyarrow as pa
 from everview.errors import ChangeError
 from everview.session import definitions
 from everview.session.commit import OnMissing, commit
+from everview.session.metrics import TableMetrics, table_metrics
 from everview.session.snapshot import save
 from everview.session.state import SessionState
 from everview.session.view import View
@@ -116,18 +117,18 @@ class Session:
         return View(self._state, self._state.view(name))
 
     def table_rows(self, name: str) -> pa.Table:
-        """The rows of a base table with their ``_multiplicity``; those of a window copy by copy, the next to expire first."""
+        """The rows of a base table with their ``_multiplicity``; those of a window in the order in which they expire."""
         state = self._state
         with state.handles:
             state.require_open()
             return pa.Table.from_batches(state.kernel.table_rows(state.table(name).handle))
 
-    def table_bytes(self, name: str) -> int:
-        """Bytes the base store holds for a table (views' state is reported by ``View.metrics``)."""
+    def table_metrics(self, name: str) -> TableMetrics:
+        """What a base table holds (views' state is reported by ``View.metrics``) and what its window has done."""
         state = self._state
         with state.handles:
             state.require_open()
-            return state.kernel.table_size(state.table(name).handle)[2]
+            return table_metrics(state.kernel, state.table(name).handle)
 
     # ---- life ----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ these points in turn; the random tests send real signals and exceptions.
 """
 
 import ctypes
-import os
 import random
 import signal
 import sys
@@ -18,7 +17,6 @@ import pytest
 
 import everview as ev
 
-SEEDS = (
     [1] if os.environ.get("CI") else [1, random.randrange(2**32)]
 )  # a fresh one beside the fixed one; its test's name has it
 
@@ -340,7 +338,7 @@ def check(world):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.seeds(1)
 def test_signals_at_random_points(state, seed):
     class Signal:
         def __init__(self, delay):
@@ -360,7 +358,7 @@ def test_signals_at_random_points(state, seed):
         signal.signal(signal.SIGALRM, previous)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.seeds(1)
 def test_exceptions_from_another_thread_at_random_points(state, seed):
     """As debuggers, notebooks and timeouts send them."""
     victim = threading.get_ident()

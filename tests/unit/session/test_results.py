@@ -195,4 +195,4 @@ def test_metrics_tell_what_is_held_and_done(db, hop):
     assert full.state_bytes >= sum(node.bytes for node in full.nodes)
     db.delete("g", [(1, 2), (2, 3)])
     assert hop.metrics().state_rows == 0
-    assert db.table_bytes("g") > 0
+    assert db.table_metrics("g").bytes > 0
