@@ -152,7 +152,7 @@ def _measure(name: str, stream: Stream, seconds: float) -> Figures:
             db.apply({"g": batch}, deltas=False)
         silent = perf_counter() - start
         count = view.count()
-        state, table = view.metrics().state_bytes, db.table_bytes("g")
+        state, table = view.metrics().state_bytes, db.table_metrics("g").bytes
         peak = _peak()
         found = _Result(count, table_checksum(view.to_arrow()) if count <= LISTED else None)
         expected = _recompute(query.check or query.sql, db.table_rows("g"), samples, list_rows=count <= LISTED)

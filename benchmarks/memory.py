@@ -71,7 +71,7 @@ def _measure(spec: GraphSpec) -> Memory:
             rows,
             metrics.state_rows,
             metrics.state_bytes,
-            db.table_bytes("g"),
+            db.table_metrics("g").bytes,
             growth if spec is LARGE else None,
         )
 

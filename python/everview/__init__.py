@@ -13,6 +13,7 @@ import logging as _logging
 
 from everview.errors import (
     AccessPatternError,
+    CallbackError,
     ChangeError,
     CheckpointError,
     EverviewError,
@@ -33,6 +34,7 @@ from everview.session.view import Subscription, View
 
 __all__ = [
     "AccessPatternError",
+    "CallbackError",
     "ChangeError",
     "CheckpointError",
     "EverviewError",

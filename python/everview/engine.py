@@ -8,7 +8,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from everview._kernel import Cursor, Database, KernelError, evaluate, group_rows, hash_rows, net_rows
+from everview._kernel import (
+    Cursor,
+    Database,
+    KernelError,
+    change_and_note,
+    commit_and_notify,
+    evaluate,
+    group_rows,
+    hash_rows,
+    net_rows,
+)
 from everview.errors import (
     AccessPatternError,
     ChangeError,
@@ -27,6 +37,8 @@ __all__ = [
     "Database",
     "ExpressionError",
     "KernelError",
+    "change_and_note",
+    "commit_and_notify",
     "compute",
     "group_rows",
     "hash_rows",

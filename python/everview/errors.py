@@ -6,6 +6,7 @@ where it concerns SQL text, a ``span`` into that text. The message says what is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -99,6 +100,42 @@ class JobError(EverviewError, RuntimeError):
 
 class SessionError(EverviewError, RuntimeError):
     """The session cannot do this now: it is closed, or the call comes from one of its own callbacks."""
+
+
+class CallbackError(EverviewError, ExceptionGroup[Exception], RuntimeError):
+    """Callbacks of a commit failed. The commit stands, all callbacks were called, and ``deltas`` is what it would have returned.
+
+    ``exceptions`` has what they raised; ``except*`` takes it apart.
+    """
+
+    message: str = ""  # in the place of the group's own, which cannot be set
+    exceptions: tuple[Exception, ...]
+    deltas: dict[str, Any]
+
+    def __new__(cls, code: str, message: str, *, exceptions: Sequence[Exception], **_: Any) -> Self:
+        return ExceptionGroup.__new__(cls, f"[{code}] {message}", exceptions)
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        exceptions: Sequence[Exception],  # noqa: ARG002 kept by __new__
+        deltas: dict[str, Any],
+        hint: str | None = None,
+        **parameters: Any,
+    ) -> None:
+        super().__init__(code, message, hint=hint, **parameters)
+        self.deltas = deltas
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def derive(self, excs: Sequence[Any]) -> CallbackError:  # type: ignore[override]
+        """The part of it with these exceptions, for ``except*``."""
+        return CallbackError(
+            self.code, self.message, exceptions=excs, deltas=self.deltas, hint=self.hint, **self.parameters
+        )
 
 
 class StaleIteratorError(EverviewError, RuntimeError):

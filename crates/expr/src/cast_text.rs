@@ -16,7 +16,7 @@ use crate::cast::decimals;
 use crate::column::Input;
 use crate::datatype::DataType;
 use crate::decimal;
-use crate::error::{EvalError, Fault};
+use crate::error::{EvalError, Fault, shown};
 use crate::number_text;
 use crate::strings::{length, try_texts};
 
@@ -100,7 +100,7 @@ fn fit(text: &mut String, to: DataType) -> Result<(), Fault> {
         let surplus = characters - limit;
         let kept = text.len() - surplus;
         if !text.as_bytes()[kept..].iter().all(|&byte| byte == b' ') {
-            let message = format!("the text '{text}' has {characters} characters, more than {to} holds");
+            let message = format!("the text '{}' has {characters} characters, more than {to} holds", shown(text));
             return Err(Fault::new("EXCEED_LIMIT_LENGTH", message));
         }
         text.truncate(kept);
@@ -147,7 +147,7 @@ pub(crate) fn from_text(input: &Input, to: DataType) -> Result<ArrayRef, EvalErr
                 let source = text.get(row);
                 let digits = decimal::parse(source.trim_matches(|c: char| c <= ' ')).ok_or_else(|| invalid(source))?;
                 if digits.whole_digits() > 38 {
-                    let message = format!("the number '{source}' has more than 38 digits");
+                    let message = format!("the number '{}' has more than 38 digits", shown(source));
                     return Err(Fault::new("NUMERIC_OUT_OF_SUPPORTED_RANGE", message));
                 }
                 match digits.to_scale(i32::from(target.scale)) {

@@ -5,6 +5,18 @@
 //! operations evaluate on selected rows and translate the position back to the batch they were given.
 
 use arrow_schema::ArrowError;
+use std::borrow::Cow;
+
+/// Characters of a value that a message shows.
+const SHOWN: usize = 60;
+
+/// A text as a message shows it: cut to a readable length.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}... ({} characters)", &text[..end], text.chars().count())),
+    }
+}
 
 /// An error of the data (overflow, bad cast) or of the call (columns that do not fit the expression).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +86,7 @@ impl Fault {
     /// A text does not denote a value of the target type.
     #[cold]
     pub fn invalid_input(text: &str, target: impl std::fmt::Display) -> Self {
-        let message = format!("the text '{text}' cannot be cast to {target}: it is malformed or out of range");
+        let message = format!("the text '{}' cannot be cast to {target}: it is malformed or out of range", shown(text));
         Self::new("CAST_INVALID_INPUT", message)
     }
 

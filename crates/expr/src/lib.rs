@@ -38,5 +38,5 @@ mod rounding;
 mod strings;
 
 pub use datatype::{DataType, ParseDataTypeError};
-pub use error::EvalError;
+pub use error::{EvalError, shown};
 pub use expr::Expr;

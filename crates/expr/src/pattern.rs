@@ -3,7 +3,7 @@
 //! A pattern is cut at its `%` into segments of fixed length. The first is anchored at the start, the last at the end,
 //! and those between are found from left to right, each as early as possible; no backtracking is needed.
 
-use crate::error::Fault;
+use crate::error::{Fault, shown};
 
 /// A compiled pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,12 +78,15 @@ impl Pattern {
                         characters.push(Some(next));
                     }
                     Some(next) => {
-                        let message =
-                            format!("the escape character must not precede '{next}' in the pattern '{pattern}'");
+                        let message = format!(
+                            "the escape character must not precede '{next}' in the pattern '{}'",
+                            shown(pattern)
+                        );
                         return Err(Fault::new("INVALID_FORMAT", message));
                     }
                     None => {
-                        let message = format!("the pattern '{pattern}' must not end with the escape character");
+                        let message =
+                            format!("the pattern '{}' must not end with the escape character", shown(pattern));
                         return Err(Fault::new("INVALID_FORMAT", message));
                     }
                 }

@@ -11,13 +11,15 @@ use crate::operator::Context;
 use crate::plan::Plan;
 use crate::pool::WordPool;
 use crate::read::Cursor;
-use crate::retention::Window;
+use crate::retention::{Window, WindowCounts};
 use crate::table::{BaseTable, Change, Staged};
 use crate::tree::AtomChanges;
 use crate::view::View;
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use everview_expr::DataType;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Takes pieces of views' deltas: the view, the schema of its result, and rows.
 pub type ViewPieces<'a> = &'a mut dyn FnMut(usize, &SchemaRef, Chunk);
@@ -29,8 +31,8 @@ pub struct Database {
     views: Vec<Option<View>>,
     interner: Interner,
     pool: WordPool,
-    /// Counts commits and definitions: cursors of an earlier epoch are stale.
-    epoch: u64,
+    /// Counts the commits that changed a row, and dropped definitions: cursors of an earlier epoch are stale.
+    epoch: Arc<AtomicU64>,
     /// How many threads may enumerate a delta, beside the one that commits.
     helpers: usize,
     /// How many bytes the words of one delta may take; without a limit, as many as there are.
@@ -72,7 +74,7 @@ impl Database {
             dropped.release_texts(&mut self.interner);
             self.interner.sweep();
         }
-        self.epoch += 1;
+        self.next_epoch();
     }
 
     /// Adds a view, built from the tables' rows; returns its position.
@@ -100,7 +102,7 @@ impl Database {
             dropped.release_texts(&mut self.interner);
             self.interner.sweep();
         }
-        self.epoch += 1;
+        self.next_epoch();
     }
 
     /// A table.
@@ -132,10 +134,10 @@ impl Database {
         columns
     }
 
-    /// Sets the largest time that a table's window has seen, when it is restored.
-    pub fn set_latest_time(&mut self, table: usize, latest: Option<i64>) {
+    /// Sets what a table's window has seen and done, when it is restored.
+    pub fn restore_window(&mut self, table: usize, latest: Option<i64>, counts: WindowCounts) {
         let target = self.tables[table].as_mut().expect("the session knows which tables there are");
-        target.set_latest_time(latest);
+        target.restore_window(latest, counts);
     }
 
     /// A view.
@@ -143,9 +145,13 @@ impl Database {
         self.views[view].as_ref().expect("the session knows which views there are")
     }
 
-    /// The state cursors are tied to.
-    pub fn epoch(&self) -> u64 {
-        self.epoch
+    /// The state cursors are tied to; can be read without the database.
+    pub fn epoch(&self) -> Arc<AtomicU64> {
+        self.epoch.clone()
+    }
+
+    fn next_epoch(&mut self) {
+        self.epoch.fetch_add(1, Ordering::Release);
     }
 
     /// The shared buffers.
@@ -234,7 +240,9 @@ impl Database {
             self.views[*view].as_mut().expect("scanned views exist").give_back();
         }
         self.interner.sweep();
-        self.epoch += 1;
+        if staged.iter().flatten().any(|batch| !batch.rows.is_empty()) {
+            self.next_epoch();
+        }
         Ok(flows)
     }
 

@@ -40,6 +40,7 @@ mod settle;
 pub mod shape;
 pub mod table;
 mod table_read;
+mod table_window;
 mod threads;
 pub mod totals;
 pub mod tree;

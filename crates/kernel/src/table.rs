@@ -12,7 +12,7 @@ use crate::flow::text_ranges;
 use crate::interner::Interner;
 use crate::key_index::{KeyIndex, hash_key};
 use crate::pool::WordPool;
-use crate::retention::{Move, Retention, RetentionLog, Window};
+use crate::retention::{Moves, Retention, RetentionLog, Window};
 use crate::rows::{NONE, Rows};
 use crate::shape::{NullPlace, mask_words, null_place};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -78,8 +78,11 @@ pub struct Staged {
     pub sources: Vec<u32>,
     /// Rows that the commit left without multiplicity.
     emptied: Vec<u32>,
-    moves: Vec<Move>,
-    latest: Option<i64>,
+    /// For windows: the copies that come, in the order of the batch.
+    pub(crate) arrivals: Vec<(u32, i64)>,
+    /// For windows: copies to delete that are not there because they may have expired.
+    pub(crate) missed: u64,
+    pub(crate) moves: Moves,
     log: Option<RetentionLog>,
 }
 
@@ -97,7 +100,7 @@ pub struct BaseTable {
     fits: Vec<Option<Expr>>,
     /// Sum of the multiplicities.
     total: i64,
-    retention: Option<Retention>,
+    pub(crate) retention: Option<Retention>,
 }
 
 impl BaseTable {
@@ -178,7 +181,7 @@ impl BaseTable {
 
     /// Whether a column is NULL in a row with these words.
     #[inline]
-    fn is_null(&self, words: &[u64], column: usize) -> bool {
+    pub(crate) fn is_null(&self, words: &[u64], column: usize) -> bool {
         self.null(column).is_some_and(|(at, bit)| words[at] >> bit & 1 == 1)
     }
 
@@ -197,31 +200,20 @@ impl BaseTable {
         self.rows.is_empty()
     }
 
-    /// The largest time a window by time has seen.
-    pub fn latest_time(&self) -> Option<i64> {
-        self.retention.as_ref()?.latest()
-    }
-
-    /// Sets the largest time seen, when a table is restored.
-    pub fn set_latest_time(&mut self, latest: Option<i64>) {
-        if let Some(retention) = &mut self.retention {
-            retention.set_latest(latest);
-        }
-    }
-
     /// Bytes held, without texts.
     pub fn bytes(&self) -> usize {
         self.rows.bytes() + self.key.as_ref().map_or(0, |k| k.index.allocation_size())
     }
 
-    /// All rows as a staged batch, for views created on a loaded table; those of a window copy by copy in order of expiry.
+    /// All rows as a staged batch, for views created on a loaded table; those of a window run by run in order of expiry.
     pub fn everything(&self) -> Staged {
-        let rows: Vec<u32> = match &self.retention {
-            Some(retention) => retention.rows().collect(),
-            None => self.rows.ids().filter(|&row| self.rows.weight(row) > 0).collect(),
+        let (rows, weights): (Vec<u32>, Vec<i64>) = match &self.retention {
+            Some(retention) => retention.runs().unzip(),
+            None => {
+                let held = self.rows.ids().filter(|&row| self.rows.weight(row) > 0);
+                held.map(|row| (row, self.rows.weight(row))).unzip()
+            }
         };
-        let copies = |&row: &u32| if self.retention.is_some() { 1 } else { self.rows.weight(row) };
-        let weights = rows.iter().map(copies).collect();
         let sources = (0..rows.len() as u32).collect();
         Staged { rows, weights, sources, ..Staged::default() }
     }
@@ -264,13 +256,11 @@ impl BaseTable {
             self.rows.set_stamp(row, NONE);
         }
         let outcome = outcome.and_then(|()| self.check(&mut staged, ignore_missing, interner));
-        if outcome.is_ok() {
-            self.expire(&mut staged);
-        }
-        if let Err(error) = outcome {
+        if let Err(error) = outcome.and_then(|()| self.expire(&mut staged)) {
             self.drop_new_rows(&staged);
             return Err(error);
         }
+        self.drop_unchanged(&mut staged);
         if let Err(error) = self.stage_keys(&staged, interner) {
             self.drop_new_rows(&staged);
             return Err(error);
@@ -311,6 +301,9 @@ impl BaseTable {
     /// Adds to the pending change of the row with these words.
     fn pend(&mut self, words: &[u64], weight: i64, source: u32, staged: &mut Staged) {
         let (row, _) = self.rows.find_or_insert(words);
+        if weight > 0 && self.retention.is_some() {
+            staged.arrivals.push((row, weight));
+        }
         let stamp = self.rows.stamp(row);
         if stamp == NONE {
             self.rows.set_stamp(row, staged.rows.len() as u32);
@@ -379,6 +372,7 @@ impl BaseTable {
                 }
                 Some(_) => {} // the key is named twice
                 None if ignore_missing => {}
+                None if self.key_may_have_expired() => staged.missed += 1,
                 None => {
                     return Err(self
                         .no_such_key(words, i, interner)
@@ -462,60 +456,28 @@ impl BaseTable {
         })
     }
 
-    /// Judges the multiplicities after the batch; drops what nets to nothing.
-    fn check(&mut self, staged: &mut Staged, ignore_missing: bool, interner: &Interner) -> Result<(), KernelError> {
+    /// Judges the multiplicities after the batch.
+    fn check(&self, staged: &mut Staged, ignore_missing: bool, interner: &Interner) -> Result<(), KernelError> {
         for i in 0..staged.rows.len() {
             let row = staged.rows[i];
             let before = self.rows.weight(row);
             if before + staged.weights[i] >= 0 {
                 continue;
             }
-            if !ignore_missing {
+            let missing = -(before + staged.weights[i]);
+            if !ignore_missing && self.may_have_expired(row) {
+                staged.missed += missing as u64;
+            } else if !ignore_missing {
                 let columns: Vec<usize> = (0..self.columns.len()).collect();
                 let text = self.describe(self.rows.values(row), &columns, interner);
-                let (missing, source) = (-(before + staged.weights[i]), staged.sources[i] as usize);
+                let source = staged.sources[i] as usize;
                 let message = format!("cannot delete {text}: {missing} more than the table holds");
                 return Err(KernelError::in_row("ROW_NOT_FOUND", &self.name, source, message)
                     .with_hint("pass on_missing=\"ignore\" to skip deletes of absent rows"));
             }
             staged.weights[i] = -before;
         }
-        self.drop_unchanged(staged);
         Ok(())
-    }
-
-    /// Adds the deletes of what the batch pushes out of the table's window.
-    fn expire(&mut self, staged: &mut Staged) {
-        let Some(retention) = &self.retention else { return };
-        staged.moves = retention.moves(staged, |row| self.time(row));
-        let coming = staged.rows.iter().zip(&staged.weights).filter(|&(_, &weight)| weight > 0);
-        staged.latest = coming.filter_map(|(&row, _)| self.time(row)).max();
-        for (at, step) in staged.moves.iter().enumerate() {
-            let weight = step.come - step.leave;
-            if let Some(planned) = staged.weights.get_mut(at) {
-                *planned = weight;
-            } else {
-                staged.rows.push(step.row);
-                staged.weights.push(weight);
-                staged.sources.push(0);
-            }
-        }
-        self.drop_unchanged(staged);
-    }
-
-    /// The time of a row in microseconds, for windows by time.
-    fn time(&self, row: u32) -> Option<i64> {
-        self.time_in(self.retention.as_ref()?.window(), row)
-    }
-
-    fn time_in(&self, window: Window, row: u32) -> Option<i64> {
-        let Window::Time { column, .. } = window else { return None };
-        let BaseColumn { data_type, offset, .. } = self.columns[column];
-        if self.is_null(self.rows.values(row), column) {
-            return None;
-        }
-        let value = self.rows.value(row, offset) as i64;
-        Some(if data_type == DataType::Date { value.saturating_mul(86_400_000_000) } else { value })
     }
 
     /// Drops what nets to nothing.
@@ -552,8 +514,10 @@ impl BaseTable {
         for (i, &row) in staged.rows.iter().enumerate() {
             let after = self.rows.weight(row) + staged.weights[i];
             let comes = self.rows.weight(row) == 0;
-            if after > 1 || comes && key.find(self.rows.values(row), &self.rows).is_some() {
-                refused = Some(i);
+            let same =
+                if after > 1 { Some(row) } else { key.find(self.rows.values(row), &self.rows).filter(|_| comes) };
+            if let Some(same) = same {
+                refused = Some((i, self.rows.weight(same) > 0));
                 break;
             }
             if comes {
@@ -561,7 +525,7 @@ impl BaseTable {
             }
             added = i + 1;
         }
-        let Some(at) = refused else {
+        let Some((at, held)) = refused else {
             self.key = Some(key);
             return Ok(());
         };
@@ -575,9 +539,16 @@ impl BaseTable {
         }
         let text = self.describe(self.rows.values(staged.rows[at]), &key.columns, interner);
         self.key = Some(key);
-        let message = format!("a row with the primary key {text} is there already");
-        Err(KernelError::in_row("DUPLICATE_KEY", &self.name, staged.sources[at] as usize, message)
-            .with_hint("use upsert to replace rows by key, or delete the old row in the same batch"))
+        let source = staged.sources[at] as usize;
+        Err(if held {
+            let message = format!("a row with the primary key {text} is there already");
+            KernelError::in_row("DUPLICATE_KEY", &self.name, source, message)
+                .with_hint("use upsert to replace rows by key, or delete the old row in the same batch")
+        } else {
+            let message = format!("the batch has the primary key {text} twice");
+            KernelError::in_row("DUPLICATE_KEY", &self.name, source, message)
+                .with_hint("pass one row per key, or use upsert: of several rows with one key the last counts")
+        })
     }
 
     /// The row with the primary key found in these words (of a whole row).
@@ -611,14 +582,7 @@ impl BaseTable {
 
     /// Commits a staged batch; `finish` must follow.
     pub fn commit(&mut self, staged: &mut Staged, interner: &mut Interner) {
-        if let Some(mut retention) = self.retention.take() {
-            let times: Vec<Option<i64>> =
-                staged.moves.iter().map(|m| self.time_in(retention.window(), m.row)).collect();
-            let at: std::collections::HashMap<u32, Option<i64>> =
-                staged.moves.iter().map(|m| m.row).zip(times).collect();
-            staged.log = Some(retention.commit(&staged.moves, staged.latest, |row| at[&row]));
-            self.retention = Some(retention);
-        }
+        staged.log = self.retention.as_mut().map(|retention| retention.commit(&staged.moves));
         self.add_weights(staged, 1, interner);
     }
 

@@ -10,11 +10,11 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt32Array};
 use arrow_buffer::ScalarBuffer;
 use arrow_pyarrow::{PyArrowType, ToPyArrow};
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
-use everview_expr::DataType;
+use everview_expr::{DataType, shown};
 use everview_kernel::error::KernelError;
 use everview_kernel::flow::{Chunk, Flow, record_batch};
 use everview_kernel::plan::Plan;
-use everview_kernel::retention::Window;
+use everview_kernel::retention::{Window, WindowCounts};
 use everview_kernel::table::{BaseTable, Change};
 use everview_kernel::{database as kernel, pool::WordPool, read};
 use pyo3::prelude::*;
@@ -22,6 +22,7 @@ use pyo3::types::PyDict;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Tables, views and the commit of batches.
@@ -35,7 +36,7 @@ pub struct Database {
 pub struct Cursor {
     database: Arc<Mutex<kernel::Database>>,
     view: usize,
-    epoch: u64,
+    epoch: Epoch,
     state: Mutex<Reading>,
 }
 
@@ -48,6 +49,23 @@ struct Reading {
 impl Reading {
     fn new(cursor: read::Cursor) -> Mutex<Self> {
         Mutex::new(Self { cursor, ready: VecDeque::new() })
+    }
+}
+
+/// The state a cursor reads, and the one there is.
+struct Epoch {
+    mine: u64,
+    now: Arc<AtomicU64>,
+}
+
+impl Epoch {
+    fn of(database: &kernel::Database) -> Self {
+        let now = database.epoch();
+        Self { mine: now.load(Ordering::Acquire), now }
+    }
+
+    fn is_past(&self) -> bool {
+        self.now.load(Ordering::Acquire) != self.mine
     }
 }
 
@@ -75,7 +93,8 @@ impl Database {
         Self { inner: Arc::new(Mutex::new(kernel::Database::new(threads, delta_bytes))) }
     }
 
-    /// Adds a table of columns (name, type, nullable), with a window (`rows`, n, _) or (`time`, microseconds, column); returns its position.
+    /// Adds a table of columns (name, type, nullable), with a window (`rows`, n, _, _) or (`time`, microseconds, column, the most
+    /// microseconds that time moves at once); returns its position.
     #[pyo3(signature = (name, columns, key, retention = None))]
     fn create_table(
         &self,
@@ -83,15 +102,15 @@ impl Database {
         name: &str,
         columns: Vec<(String, String, bool)>,
         key: Vec<usize>,
-        retention: Option<(String, i64, usize)>,
+        retention: Option<(String, i64, usize, i64)>,
     ) -> PyResult<usize> {
         let parse = |(name, text, nullable): (String, String, bool)| -> PyResult<(String, DataType, bool)> {
             Ok((name, text.parse().map_err(|_| bug(format!("not a type: {text}")))?, nullable))
         };
         let columns = columns.into_iter().map(parse).collect::<PyResult<Vec<_>>>()?;
-        let window = retention.map(|(kind, amount, column)| match kind.as_str() {
+        let window = retention.map(|(kind, amount, column, jump)| match kind.as_str() {
             "rows" => Window::Rows(amount as u64),
-            _ => Window::Time { micros: amount, column },
+            _ => Window::Time { micros: amount, column, jump },
         });
         run(py, || lock(&self.inner).create_table(name, &columns, &key, window))
     }
@@ -163,7 +182,7 @@ impl Database {
     fn open(&self, py: Python<'_>, view: usize) -> Cursor {
         let (state, epoch) = py.detach(|| {
             let database = lock(&self.inner);
-            (database.open(view), database.epoch())
+            (database.open(view), Epoch::of(&database))
         });
         Cursor { database: self.inner.clone(), view, epoch, state: Reading::new(state) }
     }
@@ -178,7 +197,7 @@ impl Database {
     ) -> PyResult<Cursor> {
         let (state, epoch) = run(py, || {
             let mut database = lock(&self.inner);
-            let epoch = database.epoch();
+            let epoch = Epoch::of(&database);
             database.lookup(view, &columns, values.0.columns()).map(|cursor| (cursor, epoch))
         })?;
         Ok(Cursor { database: self.inner.clone(), view, epoch, state: Reading::new(state) })
@@ -238,14 +257,17 @@ impl Database {
         Ok((UInt32Array::from(positions).to_data().to_pyarrow(py)?, PyArrowType(rows)))
     }
 
-    /// The largest time (microseconds since 1970) that a table's window has seen.
-    fn window_time(&self, py: Python<'_>, table: usize) -> Option<i64> {
-        py.detach(|| lock(&self.inner).table(table).latest_time())
+    /// Of a table that is a window: the largest time seen (microseconds since 1970), copies that came late, copies that expired, and deletes of
+    /// copies that had.
+    fn window_state(&self, py: Python<'_>, table: usize) -> Option<(Option<i64>, u64, u64, u64)> {
+        let (latest, counts) = py.detach(|| lock(&self.inner).table(table).window_state())?;
+        Some((latest, counts.late, counts.expired, counts.missed))
     }
 
-    /// Sets the largest time that a table's window has seen.
-    fn set_window_time(&self, py: Python<'_>, table: usize, latest: Option<i64>) {
-        py.detach(|| lock(&self.inner).set_latest_time(table, latest));
+    /// Sets what `window_state` gave.
+    fn restore_window(&self, py: Python<'_>, table: usize, state: (Option<i64>, u64, u64, u64)) {
+        let (latest, late, expired, missed) = state;
+        py.detach(|| lock(&self.inner).restore_window(table, latest, WindowCounts { late, expired, missed }));
     }
 
     /// Rows (with duplicates), distinct rows and bytes of a table.
@@ -289,11 +311,16 @@ impl Database {
 
 #[pymethods]
 impl Cursor {
+    /// Raises if a commit has changed something since the cursor was opened. Waits for nothing.
+    fn require_fresh(&self) -> PyResult<()> {
+        if self.epoch.is_past() { Err(raise(stale())) } else { Ok(()) }
+    }
+
     /// The next rows with `_multiplicity`, at most `limit`; `None` at the end.
     fn read(&self, py: Python<'_>, limit: usize) -> PyResult<Option<PyArrowType<RecordBatch>>> {
         let batch = run(py, || {
             let mut database = lock(&self.database);
-            if database.epoch() != self.epoch {
+            if self.epoch.is_past() {
                 return Err(stale());
             }
             let mut state = lock(&self.state);
@@ -386,7 +413,7 @@ fn change_types(array: &ArrayRef, table: &str) -> Result<Vec<i64>, KernelError> 
         Some("insert" | "update_postimage") => Ok(1),
         Some("delete" | "update_preimage") => Ok(-1),
         other => {
-            let message = format!("`_change_type` is '{}'", other.unwrap_or_default());
+            let message = format!("`_change_type` is '{}'", shown(other.unwrap_or_default()));
             Err(KernelError::in_row("INVALID_CHANGE", table, row, message)
                 .with_hint("use insert, delete, update_preimage or update_postimage"))
         }

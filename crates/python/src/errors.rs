@@ -16,6 +16,12 @@ pub fn raise(error: Refusal) -> PyErr {
     KernelError::new_err((error.code, error.message, error.table, error.row, error.hint))
 }
 
+/// Whether an exception of the kernel says that nothing was changed.
+pub fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
+    let code = |error: &PyErr| error.value(py).getattr("args")?.get_item(0)?.extract::<String>();
+    error.is_instance_of::<KernelError>(py) && code(error).is_ok_and(|code| code != "INTERNAL_ERROR")
+}
+
 /// A bug: the kernel was called in a way the session excludes.
 pub fn bug(message: impl Into<String>) -> PyErr {
     raise(Refusal::new("INTERNAL_ERROR", message.into()))

@@ -7,6 +7,7 @@ mod database;
 mod errors;
 mod evaluate;
 mod exchange;
+mod uninterrupted;
 
 use pyo3::prelude::*;
 
@@ -21,5 +22,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(exchange::hash_rows, module)?)?;
     module.add_function(wrap_pyfunction!(exchange::group_rows, module)?)?;
     module.add_function(wrap_pyfunction!(exchange::net_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(uninterrupted::change_and_note, module)?)?;
+    module.add_function(wrap_pyfunction!(uninterrupted::commit_and_notify, module)?)?;
     Ok(())
 }

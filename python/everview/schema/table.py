@@ -27,11 +27,15 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A FIFO window: keep the last ``rows`` rows, or those within ``micros`` of the largest ``time_column``."""
+    """A FIFO window: keep the last ``rows`` rows, or those within ``micros`` of the largest ``time_column``.
+
+    ``max_jump``: how many microseconds the largest time may move at once; without it, a month or the window if that is longer.
+    """
 
     rows: int | None = None
     micros: int | None = None
     time_column: str | None = None
+    max_jump: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

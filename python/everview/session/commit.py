@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from everview.engine import refusals
-from everview.errors import ChangeError, InternalError
+from everview.engine import commit_and_notify, refusals
+from everview.errors import CallbackError, ChangeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from everview.session.state import BaseTable, SessionState
+    from everview.session.state import BaseTable, MaintainedView, SessionState
 
 logger = logging.getLogger("everview")
 OnMissing = Literal["error", "ignore"]
@@ -23,56 +22,58 @@ Request = Literal["changes", "insert", "delete", "update", "upsert"]
 def commit(
     state: SessionState, changes: list[tuple[str, Request, Any]], *, deltas: bool, on_missing: OnMissing = "error"
 ) -> dict[str, pa.Table]:
-    """Apply changes (table, request, rows) or refuse them all; return the net delta of every view, if wanted."""
+    """Apply changes (table, request, rows) or refuse them all; return the net delta of every view, if wanted.
+
+    An interrupt comes before the batch is applied, or after it is applied, counted, and told to all callbacks.
+    """
     if on_missing not in ("error", "ignore"):
         raise ChangeError("INVALID_ARGUMENT", f"on_missing is {on_missing!r}", hint="use 'error' or 'ignore'")
-    with state.changing:
+    with state.lock:
+        state.require_changeable()
         bases = [state.table(name) for name, _, _ in changes]
         if len(bases) > 1:
             _refuse_repeated(bases)
         batches = [base.read(request, rows) for base, (_, request, rows) in zip(bases, changes, strict=True)]
-        heard = any(view.listeners for view in state.views.values())
-        try:
-            with refusals():
-                changed = dict(state.kernel.commit(batches, deltas or heard, on_missing == "ignore"))
-        except InternalError:
-            state.failed = True  # the batch may be half applied: nothing is answered from it
-            raise
-        state.version += 1
-        for base, (_, _, batch) in zip(bases, batches, strict=True):
-            base.updates += batch.num_rows
-        if not (deltas or heard):
-            return {}
-        result = {}
-        for view in state.views.values():
-            delta = changed.get(view.handle)
-            result[view.name] = view.no_change if delta is None else pa.Table.from_batches(delta)
-        if heard:
-            _notify(state, result)
-        return result if deltas else {}
-
-
-def _notify(state: SessionState, deltas: Mapping[str, pa.Table]) -> None:
-    failure: Exception | None = None
-    state.notifying.active = True
-    try:
-        for view in tuple(state.views.values()):
-            delta = deltas[view.name]
-            for listener in view.listeners if delta.num_rows else ():
-                if listener.cancelled:  # by a callback before it
-                    continue
-                try:
-                    listener.callback(delta)
-                except Exception as error:
-                    logger.exception("a callback of view %s failed", view.name)
-                    error.add_note(
-                        f"raised by a callback of view `{view.name}`; the commit stands: callbacks run after it"
-                    )
-                    failure = failure or error
-    finally:
-        state.notifying.active = False
+        views = tuple(state.views.values())
+        audience = [(view.handle, view.listeners) for view in views if view.listeners]
+        wanted = deltas or bool(audience)
+        notes: list[tuple[object, str, object]] = [(state, "version", state.version + 1)]
+        notes += [(base, "updates", base.updates + b.num_rows) for base, (_, _, b) in zip(bases, batches, strict=True)]
+        apply = partial(state.kernel.commit, batches, wanted, on_missing == "ignore")
+        with refusals():
+            tables, failures, interrupt = commit_and_notify(
+                apply, notes, audience, state, pa.Table.from_batches, _breathe
+            )
+        result = {view.name: tables.get(view.handle, view.no_change) for view in views} if deltas else {}
+    failure = _callback_error(views, failures, result) if failures else None
+    if interrupt is not None:
+        interrupt.add_note("the batch was committed and all callbacks were called: interrupts are raised after that")
+        raise interrupt from failure
     if failure is not None:
         raise failure
+    return result
+
+
+def _breathe() -> None:
+    """Where interrupts that came during a commit are raised."""
+
+
+def _callback_error(
+    views: tuple[MaintainedView, ...], failures: list[tuple[int, Exception]], deltas: dict[str, pa.Table]
+) -> CallbackError:
+    names = {view.handle: view.name for view in views}
+    for handle, error in failures:
+        logger.error("a callback of view %s failed", names[handle], exc_info=error)
+        error.add_note(f"raised by a callback of view `{names[handle]}`")
+    named = ", ".join(f"`{name}`" for name in dict.fromkeys(names[handle] for handle, _ in failures))
+    message = f"callbacks of {named} failed ({len(failures)}); the commit stands: callbacks run after it"
+    return CallbackError(
+        "CALLBACK_FAILED",
+        message,
+        exceptions=[error for _, error in failures],
+        deltas=deltas,
+        hint="`exceptions` has what they raised, `deltas` what the call would have returned",
+    )
 
 
 def _refuse_repeated(bases: list[BaseTable]) -> None:

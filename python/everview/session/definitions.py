@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
-from everview.engine import refusals
+from everview.engine import change_and_note, refusals
 from everview.errors import SchemaError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.plan.lower import plan_view
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from everview.schema.table import Table
 
 logger = logging.getLogger("everview")
+_MONTH = 30 * 24 * 3600 * 10**6
 
 
 def execute(state: SessionState, sql: str) -> None:
@@ -48,14 +50,16 @@ def create_table(state: SessionState, table: Table) -> None:
     columns = [(c.name, str(c.type), c.nullable) for c in table.columns]
     key = [names.index(k) for k in table.primary_key]
     retention = None
-    if table.retention is not None:
-        if table.retention.rows is not None:
-            retention = ("rows", table.retention.rows, 0)
-        elif table.retention.micros is not None and table.retention.time_column is not None:
-            retention = ("time", table.retention.micros, names.index(table.retention.time_column))
+    kept = table.retention
+    if kept is not None and kept.rows is not None:
+        retention = ("rows", kept.rows, 0, 0)
+    elif kept is not None and kept.micros is not None and kept.time_column is not None:
+        jump = max(_MONTH, kept.micros) if kept.max_jump is None else kept.max_jump
+        retention = ("time", kept.micros, names.index(kept.time_column), jump)
+    base = BaseTable(table)
+    create = partial(state.kernel.create_table, table.name, columns, key, retention)
     with refusals():
-        handle = state.kernel.create_table(table.name, columns, key, retention)
-    state.tables[table.name.lower()] = BaseTable(table, handle)
+        change_and_note(create, [(state, "tables", {**state.tables, table.name.lower(): base})], keep=(base, "handle"))
 
 
 def create_view(
@@ -70,12 +74,12 @@ def create_view(
     logical = lower_query(name, sql, tables)
     _refuse_reserved(f"view `{name}`", [c.name for c in logical.columns])
     planned = plan_view(logical, tables, rates)
-    with refusals():
-        handle = state.kernel.create_view(planned.plan.to_json())
-    if old is not None:
-        drop_view(state, old)
-    view = MaintainedView(planned, handle, rates)
-    state.views[name.lower()] = view
+    view = MaintainedView(planned, rates)
+    views = {**state.views, name.lower(): view}
+    create = partial(state.kernel.create_view, planned.plan.to_json())
+    drop_old = None if old is None else partial(state.kernel.drop_view, old.handle)
+    with state.handles, refusals():
+        change_and_note(create, [(state, "views", views)], keep=(view, "handle"), then=drop_old)
     logger.debug("created view %s", name)
     return view
 
@@ -90,18 +94,16 @@ def drop_table(state: SessionState, name: str) -> None:
             f"table `{base.table.name}` is read by view `{readers[0]}`",
             hint=f"drop the view{'s' if len(readers) > 1 else ''} first: {', '.join(readers)}",
         )
+    left = {key: other for key, other in state.tables.items() if other is not base}
     with state.handles:
-        state.kernel.drop_table(base.handle)
-        del state.tables[name.lower()]
+        change_and_note(partial(state.kernel.drop_table, base.handle), [(state, "tables", left)])
 
 
 def drop_view(state: SessionState, view: MaintainedView) -> None:
     """Drop a view."""
+    left = {key: other for key, other in state.views.items() if other is not view}
     with state.handles:
-        state.kernel.drop_view(view.handle)
-        view.dropped = True
-        view.listeners = ()
-        del state.views[view.name.lower()]
+        change_and_note(partial(state.kernel.drop_view, view.handle), [(state, "views", left)])
 
 
 def _rates(state: SessionState, given: Mapping[str, int] | None) -> dict[str, int] | None:

@@ -1,4 +1,4 @@
-"""What a view holds and has done, as a value."""
+"""What views and tables hold and have done, as values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from everview.engine import Database
     from everview.plan.lower import PlannedView
 
 
@@ -40,6 +41,29 @@ class ViewMetrics:
     live_changes: int
     steps: int
     rows_emitted: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetrics:
+    """What a base table holds and, if it is a window, what that has done since the table was created.
+
+    ``late_rows`` came with a time that the window had left behind and were not kept; ``expired_rows`` were pushed out;
+    ``missed_deletes`` were of rows that were not there because they had, or may have, expired.
+    """
+
+    rows: int
+    distinct_rows: int
+    bytes: int
+    late_rows: int
+    expired_rows: int
+    missed_deletes: int
+
+
+def table_metrics(kernel: Database, table: int) -> TableMetrics:
+    """The metrics of a table of the kernel."""
+    rows, distinct, size = kernel.table_size(table)
+    _, late, expired, missed = kernel.window_state(table) or (None, 0, 0, 0)
+    return TableMetrics(rows, distinct, size, late, expired, missed)
 
 
 def read_metrics(raw: Mapping[str, Any], planned: PlannedView) -> ViewMetrics:

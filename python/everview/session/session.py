@@ -10,6 +10,7 @@ import pyarrow as pa
 from everview.errors import ChangeError
 from everview.session import definitions
 from everview.session.commit import OnMissing, commit
+from everview.session.metrics import TableMetrics, table_metrics
 from everview.session.snapshot import save
 from everview.session.state import SessionState
 from everview.session.view import View
@@ -37,7 +38,8 @@ class Session:
 
         The text is parsed as a whole, then the statements run one after another; one that is refused ends it.
         """
-        with self._state.changing:
+        with self._state.lock:
+            self._state.require_changeable()
             definitions.execute(self._state, sql)
 
     def create_view(
@@ -47,7 +49,8 @@ class Session:
 
         ``update_rates`` (changes per table, any unit) guide the choice of the join tree; without them the changes seen so far do.
         """
-        with self._state.changing:
+        with self._state.lock:
+            self._state.require_changeable()
             return View(self._state, definitions.create_view(self._state, name, sql, update_rates, replace=replace))
 
     # ---- changes -------------------------------------------------------------------------------------------------
@@ -114,18 +117,18 @@ class Session:
         return View(self._state, self._state.view(name))
 
     def table_rows(self, name: str) -> pa.Table:
-        """The rows of a base table with their ``_multiplicity``; those of a window copy by copy, the next to expire first."""
+        """The rows of a base table with their ``_multiplicity``; those of a window in the order in which they expire."""
         state = self._state
         with state.handles:
             state.require_open()
             return pa.Table.from_batches(state.kernel.table_rows(state.table(name).handle))
 
-    def table_bytes(self, name: str) -> int:
-        """Bytes the base store holds for a table (views' state is reported by ``View.metrics``)."""
+    def table_metrics(self, name: str) -> TableMetrics:
+        """What a base table holds (views' state is reported by ``View.metrics``) and what its window has done."""
         state = self._state
         with state.handles:
             state.require_open()
-            return state.kernel.table_size(state.table(name).handle)[2]
+            return table_metrics(state.kernel, state.table(name).handle)
 
     # ---- life ----------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.errors import SnapshotError
-from everview.interop.batch import MULTIPLICITY
 from everview.schema.datatype import parse_type
 from everview.schema.table import Column, ForeignKey, Retention, Table
 from everview.session.commit import commit
@@ -28,7 +27,7 @@ from everview.session.definitions import create_table, create_view
 from everview.session.state import SessionState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from os import PathLike
 
     from everview.session.session import Session
@@ -47,7 +46,7 @@ def save(state: SessionState, path: str | PathLike[str]) -> None:
         "version": state.version,
         "tables": [_table_to_json(base.table) for base in bases],
         "updates": [base.updates for base in bases],
-        "window_times": [state.kernel.window_time(base.handle) for base in bases],
+        "windows": [state.kernel.window_state(base.handle) for base in bases],
         "rows": [len(blob) for blob in rows],
         "views": views,
     }
@@ -101,15 +100,16 @@ def restore(path: str | PathLike[str]) -> Session:
 
 
 def _load(state: SessionState, header: dict[str, Any], blobs: list[bytes]) -> None:
-    for definition, blob in zip(header["tables"], blobs, strict=True):
+    for definition, window, blob in zip(header["tables"], _windows(header), blobs, strict=True):
         table = _table_from_json(definition)
         create_table(state, table)
+        base = state.table(table.name)
+        if window is not None:  # before the rows: they are no jump of time
+            state.kernel.restore_window(base.handle, tuple(window))
         rows = pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
-        for part in in_order_of_arrival(rows) if table.retention is not None else rows.to_batches():
+        for part in rows.to_batches():
             commit(state, [(table.name, "changes", part)], deltas=False)
-        state.table(table.name).updates = 0  # the trees are chosen by the rates of their time, as they were
-    for definition, latest in zip(header["tables"], header["window_times"], strict=True):
-        state.kernel.set_window_time(state.table(definition["name"]).handle, latest)
+        base.updates = 0  # the trees are chosen by the rates of their time, as they were
     for view in header["views"]:
         create_view(state, view["name"], view["sql"], view["rates"])
     for base, updates in zip(state.tables.values(), header["updates"], strict=True):
@@ -117,21 +117,14 @@ def _load(state: SessionState, header: dict[str, Any], blobs: list[bytes]) -> No
     state.version = header["version"]
 
 
-def in_order_of_arrival(rows: pa.Table) -> Iterator[pa.Table]:
-    """The copies of a window's rows in parts without repetition: a batch is a set, so that copies in one would arrive together."""
-    names = [name for name in rows.column_names if name != MULTIPLICITY]
-    if rows.group_by(names).aggregate([]).num_rows == rows.num_rows:
-        yield rows
-        return
-    start = 0
-    seen: set[tuple[Any, ...]] = set()
-    for i, row in enumerate(zip(*(rows.column(name).to_pylist() for name in names), strict=True)):
-        if row in seen:
-            yield rows.slice(start, i - start)
-            start = i
-            seen.clear()
-        seen.add(row)
-    yield rows.slice(start)
+def _windows(header: dict[str, Any]) -> list[Any]:
+    """What the windows have seen and done; earlier snapshots had the largest times alone, and what had expired is not known."""
+    if "windows" in header:
+        return list(header["windows"])
+    return [
+        (latest, 0, 1, 0) if table["retention"] else None
+        for table, latest in zip(header["tables"], header["window_times"], strict=True)
+    ]
 
 
 def _parse(content: bytes, path: str) -> tuple[dict[str, Any], list[bytes]]:

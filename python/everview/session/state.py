@@ -1,8 +1,12 @@
 """What a session is made of, shared by the parts of this package: the kernel, the tables, the views, and the locks around them.
 
-Two locks. ``lock`` is held by every change from its first check to its last callback, so that changes are serialised. ``handles`` is held for
+Two locks, both native, so that no interrupt comes between taking one and the block that gives it back. ``lock`` is held by every change from its first check to its last callback, so that changes are serialised. ``handles`` is held for
 the moment in which a handle of the kernel is used or dropped: a reader never meets a handle whose table or view is gone, and never waits for
 a callback.
+
+What changes with the kernel (``version``, ``tables``, ``views``, handles, ``updates``, ``failed``) is only written in one native step with the
+change itself (``engine.change_and_note``, ``engine.commit_and_notify``): an interrupt finds both or neither. ``tables`` and ``views`` are
+replaced, never changed.
 """
 
 from __future__ import annotations
@@ -29,9 +33,9 @@ ChangeKind = Literal["rows", "upsert", "update", "keys"]
 class BaseTable:
     """A table: its definition, its place in the kernel, how batches for it are read, and how many rows they had."""
 
-    def __init__(self, table: Table, handle: int) -> None:
+    def __init__(self, table: Table) -> None:
         self.table = table
-        self.handle = handle
+        self.handle = -1  # once the kernel has it
         self.reader = BatchReader(table)
         self.updates = 0
 
@@ -49,11 +53,10 @@ class BaseTable:
 class MaintainedView:
     """A view: its plan, its place in the kernel, the rates its tree was chosen by, and who listens."""
 
-    def __init__(self, planned: PlannedView, handle: int, rates: Mapping[str, int] | None) -> None:
+    def __init__(self, planned: PlannedView, rates: Mapping[str, int] | None) -> None:
         self.planned = planned
-        self.handle = handle
+        self.handle = -1  # once the kernel has it
         self.rates = rates
-        self.dropped = False
         self.listeners: tuple[Listener, ...] = ()
         columns = planned.view.columns
         self.schema: pa.Schema = pa.schema([pa.field(c.name, arrow_type(c.type), c.nullable) for c in columns])
@@ -91,7 +94,6 @@ class SessionState:
         self.lock = threading.RLock()
         self.handles = threading.Lock()
         self.notifying = threading.local()
-        self.changing = Changing(self)
 
     def table(self, name: str) -> BaseTable:
         """The table of this name."""
@@ -117,6 +119,15 @@ class SessionState:
             message = "a bug in everview left this session unusable"
             raise SessionError("SESSION_FAILED", message, hint="restore the last snapshot")
 
+    def require_changeable(self) -> None:
+        """Refuse a change of a session that is closed or broken, and one that a callback asks for. The caller holds ``lock``."""
+        self.refuse_in_callback()
+        self.require_open()
+
+    def has(self, view: MaintainedView) -> bool:
+        """Whether a view has not been dropped."""
+        return self.views.get(view.name.lower()) is view
+
     def refuse_in_callback(self) -> None:
         """Refuse a change that one of the session's own callbacks asks for."""
         if getattr(self.notifying, "active", False):
@@ -132,27 +143,5 @@ class SessionState:
         with self.lock, self.handles:
             self.closed = True
             self.kernel = Database()
-            for view in self.views.values():
-                view.listeners = ()
-            self.tables.clear()
-            self.views.clear()
-
-
-class Changing:
-    """Holds the session's lock for a change; refuses changes from the session's own callbacks. Can be entered again."""
-
-    __slots__ = ("_state",)
-
-    def __init__(self, state: SessionState) -> None:
-        self._state = state
-
-    def __enter__(self) -> None:
-        state = self._state
-        state.refuse_in_callback()
-        state.lock.acquire()
-        if state.closed or state.failed:
-            state.lock.release()
-            state.require_open()
-
-    def __exit__(self, *_: object) -> None:
-        self._state.lock.release()
+            self.tables = {}
+            self.views = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -106,15 +105,15 @@ class View:
         if rows < 1:
             message = f"batches of {rows} rows were asked for"
             raise AccessPatternError("INVALID_ARGUMENT", message, hint="a batch holds at least one row")
-        return self._expanded(self._state.version, self._open(), rows)
+        return self._expanded(self._open(), rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
-        return reader.__arrow_c_stream__(requested_schema)
+        """The full result as a stream. It is read here as a whole: a stream that is read later would meet later commits."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[Any]:
         """The rows of the result as named tuples; a later commit ends it with ``StaleIteratorError``."""
-        return self._tuples(self._state.version, self._open())
+        return self._tuples(self._open())
 
     def __len__(self) -> int:
         raise TypeError("a view has no len(): use count()")
@@ -124,8 +123,8 @@ class View:
 
     def count(self) -> int:
         """The number of rows of the result, duplicates included. Costs at most one pass over the state."""
-        with self._using() as kernel:
-            count = kernel.count(self._view.handle)
+        with self._state.handles, refusals():
+            count = self._kernel().count(self._view.handle)
         if count is None:  # a condition above the groups: they are counted one by one
             return sum(sum(batch.column(MULTIPLICITY).to_pylist()) for batch in self._whole(self._open))
         return count
@@ -139,8 +138,8 @@ class View:
         columns, row = lookup_arguments(self._view.planned, self.schema.names, values)
 
         def find() -> Cursor:
-            with self._using() as kernel:
-                return kernel.lookup(self._view.handle, columns, row)
+            with self._state.handles, refusals():
+                return self._kernel().lookup(self._view.handle, columns, row)
 
         return self._repeated(self._whole(find))
 
@@ -151,15 +150,20 @@ class View:
 
         Callbacks run after the commit, in the committing thread; they may read views but not change the session.
         """
+        if not callable(callback):
+            message = f"view `{self.name}`: a callback is a function of one argument, not {type(callback).__name__}"
+            raise AccessPatternError("INVALID_ARGUMENT", message, hint="pass a function that takes the delta")
         listener = Listener(callback)
-        with self._using():
+        subscription = Subscription(self._state, self._view, listener)
+        with self._state.handles:
+            self._require()
             self._view.listeners += (listener,)
-        return Subscription(self._state, self._view, listener)
+        return subscription
 
     def metrics(self) -> ViewMetrics:
         """What the view holds (rows and bytes per node) and the work it has done."""
-        with self._using() as kernel:
-            return read_metrics(kernel.metrics(self._view.handle), self._view.planned)
+        with self._state.handles, refusals():
+            return read_metrics(self._kernel().metrics(self._view.handle), self._view.planned)
 
     def explain(self, format: Format = "text") -> str:  # noqa: A002 the public API calls it format
         """How the view is maintained, its class, what that guarantees, and why: text, json, dot, svg or html."""
@@ -167,8 +171,9 @@ class View:
 
     def drop(self) -> None:
         """Drop the view; safe to call twice."""
-        with self._state.changing:
-            if not self._view.dropped:
+        with self._state.lock:
+            self._state.require_changeable()
+            if self._state.has(self._view):
                 definitions.drop_view(self._state, self._view)
 
     def __eq__(self, other: object) -> bool:
@@ -191,16 +196,14 @@ class View:
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _using(self) -> Iterator[Database]:
-        """The kernel, while the view is certain to be there."""
-        with self._state.handles, refusals():
-            self._require()
-            yield self._state.kernel
+    def _kernel(self) -> Database:
+        """The kernel, which has the view as long as the caller holds ``handles``."""
+        self._require()
+        return self._state.kernel
 
     def _open(self) -> Cursor:
-        with self._using() as kernel:
-            return kernel.open(self._view.handle)
+        with self._state.handles, refusals():
+            return self._kernel().open(self._view.handle)
 
     def _whole(self, start: Callable[[], Cursor]) -> list[pa.RecordBatch]:
         """All that a cursor reads, from one state: if another thread's commit comes between, again with commits held up."""
@@ -223,29 +226,28 @@ class View:
                 return
             yield batch
 
-    def _expanded(self, version: int, cursor: Cursor, rows: int) -> Iterator[pa.RecordBatch]:
+    def _expanded(self, cursor: Cursor, rows: int) -> Iterator[pa.RecordBatch]:
         for batch in self._read(cursor, rows):
             for part in expand(batch, self.schema, rows):
-                self._require_version(version)
+                self._require_fresh(cursor)
                 yield part
 
-    def _tuples(self, version: int, cursor: Cursor) -> Iterator[Any]:
+    def _tuples(self, cursor: Cursor) -> Iterator[Any]:
         row: Any = namedtuple("Row", self.schema.names, rename=True)  # type: ignore[misc]  # noqa: PYI024
-        for batch in self._expanded(version, cursor, _CHUNK):
+        for batch in self._expanded(cursor, _CHUNK):
             for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                self._require_version(version)
+                self._require_fresh(cursor)
                 yield row._make(values)
 
     def _require(self) -> None:
         self._state.require_open()
-        if self._view.dropped:
+        if not self._state.has(self._view):
             raise SessionError("VIEW_DROPPED", f"view `{self.name}` was dropped", hint="create it again")
 
-    def _require_version(self, version: int) -> None:
+    def _require_fresh(self, cursor: Cursor) -> None:
         self._require()
-        if self._state.version != version:
-            message = "the session has committed a change since this iterator was opened"
-            raise StaleIteratorError("STALE_ITERATOR", message, hint="open a new one")
+        with refusals():
+            cursor.require_fresh()
 
 
 def _net(table: pa.Table) -> pa.Table:

@@ -19,7 +19,7 @@ from everview.sql.types import data_type_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OPTIONS = ("retain_rows", "retain", "time_column")
+_OPTIONS = ("retain_rows", "retain", "time_column", "max_jump")
 _PREFIX = "everview."
 
 
@@ -137,9 +137,9 @@ class _TableLowering:
         self.options[name] = node
 
     def _retention(self) -> Retention | None:
-        rows, time, column = (self.options.get(name) for name in _OPTIONS)
+        rows, time, column, jump = (self.options.get(name) for name in _OPTIONS)
         if rows is not None:
-            other = time or column
+            other = time or column or jump
             if other is not None:
                 raise self._error("RETENTION", "a table is retained by rows or by time, not both", other)
             value = rows.args["value"]
@@ -147,26 +147,27 @@ class _TableLowering:
             if not text.isdigit() or int(text) < 1:
                 raise self._error("RETENTION", "retain_rows takes a positive number of rows", rows)
             return Retention(rows=int(text))
-        if time is None and column is None:
+        if time is None and column is None and jump is None:
             return None
         if time is None or column is None:
-            given = time or column
+            given = time or column or jump
             assert given is not None
-            raise self._error("RETENTION", "retain and time_column go together", given)
+            raise self._error("RETENTION", "retain and time_column go together; max_jump goes with both", given)
         declared = self._declared_column(column.args["value"].name, column)
         if declared.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
             message = f"time_column must be a DATE or TIMESTAMP, `{declared.name}` is `{declared.type}`"
             raise self._error("RETENTION", message, column)
-        return Retention(micros=self._micros(time), time_column=declared.name)
+        max_jump = None if jump is None else self._micros("max_jump", jump)
+        return Retention(micros=self._micros("retain", time), time_column=declared.name, max_jump=max_jump)
 
-    def _micros(self, node: exp.Expr) -> int:
+    def _micros(self, option: str, node: exp.Expr) -> int:
         value = node.args["value"]
         try:
             interval = interval_of(value) or interval_from_text(value.name)
         except CoercionError as error:
-            raise self._error("RETENTION", f"retain takes an interval: {error}", node) from None
+            raise self._error("RETENTION", f"{option} takes an interval: {error}", node) from None
         if interval.months is not None or interval.micros <= 0:
-            message = "retain takes a positive interval of weeks, days, hours, minutes or seconds"
+            message = f"{option} takes a positive interval of weeks, days, hours, minutes or seconds"
             raise self._error("RETENTION", message, node)
         return interval.micros
 

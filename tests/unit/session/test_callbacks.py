@@ -74,12 +74,76 @@ def test_a_failing_callback_does_not_lose_the_commit(db, view, bag, caplog):
 
     view.subscribe(fail)
     view.subscribe(lambda delta: calls.append("next"))
-    with caplog.at_level(logging.ERROR, "everview"), pytest.raises(ZeroDivisionError, match="mine") as raised:
+    with caplog.at_level(logging.ERROR, "everview"), pytest.raises(ev.CallbackError, match="the commit stands"):
         db.insert("t", [(1,)])
-    assert "the commit stands" in raised.value.__notes__[0]
     assert "callback of view v" in caplog.text
     assert calls == ["fail", "next"]
     assert (db.version, bag(view.to_arrow())) == (1, [(1,)])
+
+
+def test_the_errors_of_all_callbacks_surface_and_the_deltas_are_kept(db, view, bag):
+    def fail(error):
+        def callback(delta):
+            raise error
+
+        return callback
+
+    view.subscribe(fail(ZeroDivisionError("first")))
+    view.subscribe(fail(KeyError("second")))
+    db.view("w").subscribe(fail(ValueError("third")))
+    with pytest.raises(ev.CallbackError) as raised:
+        db.apply({"t": [(1,)], "other": [(2,)]})
+    error = raised.value
+    assert (error.code, [type(e) for e in error.exceptions]) == (
+        "CALLBACK_FAILED",
+        [ValueError, ZeroDivisionError, KeyError],
+    )
+    assert [e.__notes__ for e in error.exceptions][0] == ["raised by a callback of view `w`"]
+    assert {name: bag(delta) for name, delta in error.deltas.items()} == {"v": [(1, 1)], "w": [(2, 1)]}
+    assert isinstance(error, ev.EverviewError) and error.hint in str(error)
+    with pytest.raises(ev.CallbackError) as raised:
+        db.insert("t", [(5,)], deltas=False)
+    assert raised.value.deltas == {}
+
+
+def test_errors_of_callbacks_can_be_taken_apart(db, view):
+    def fail(delta):
+        raise ZeroDivisionError("mine")
+
+    view.subscribe(fail)
+    try:
+        db.insert("t", [(1,)])
+    except* ZeroDivisionError as group:
+        assert isinstance(group, ev.CallbackError)
+        assert group.deltas["v"].num_rows == 1
+    matched, rest = (raised := _error_of(db)).split(KeyError)
+    assert matched is None and rest.deltas == raised.deltas
+
+
+def _error_of(db):
+    try:
+        db.insert("t", [(2,)])
+    except ev.CallbackError as error:
+        return error
+
+
+@pytest.mark.parametrize("callback", [5, None, "print"])
+def test_what_cannot_be_called_is_refused(db, view, callback):
+    with pytest.raises(ev.AccessPatternError, match="`v`") as refusal:
+        view.subscribe(callback)
+    assert refusal.value.code == "INVALID_ARGUMENT"
+    db.insert("t", [(1,)])
+
+
+def test_an_exit_in_a_callback_is_raised_after_the_others(db, view):
+    seen = []
+    view.subscribe(lambda delta: (_ for _ in ()).throw(SystemExit(3)))
+    view.subscribe(seen.append)
+    with pytest.raises(SystemExit) as raised:
+        db.insert("t", [(1,)])
+    assert raised.value.code == 3
+    assert len(seen) == db.version == 1
+    db.insert("other", [(1,)])  # the lock is free, and it is no longer a callback that asks
 
 
 def test_a_refused_batch_calls_nobody(db, view):

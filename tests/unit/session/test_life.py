@@ -3,6 +3,8 @@
 import pickle
 import threading
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import everview as ev
@@ -122,9 +124,10 @@ def test_a_reader_beside_sees_whole_commits(db):
 
     def reader():
         while not done.is_set():
-            table = v.to_arrow()
-            assert table.num_rows == v.count() == 10
-            assert len(set(table["a"].to_pylist())) == 1
+            assert v.count() == 10
+            for table in (v.to_arrow(), pa.table(v), pl.DataFrame(v).to_arrow()):
+                assert table.num_rows == 10
+                assert len(set(table["a"].to_pylist())) == 1
             assert c.to_arrow()["n"].to_pylist() == [10]
             try:
                 assert len({row.a for row in v}) == 1
@@ -179,8 +182,6 @@ def test_apply_lets_other_threads_run(db):
     """A long commit does not hold the interpreter."""
     db.execute("CREATE TABLE r (a INT, b INT); CREATE TABLE s (b INT, c INT)")
     db.create_view("v", "SELECT r.a, s.c FROM r JOIN s ON r.b = s.b")
-    import pyarrow as pa
-
     n = 1500
     batch = {"r": pa.table({"a": pa.array(range(n), pa.int32()), "b": pa.array([1] * n, pa.int32())})}
     batch["s"] = pa.table({"b": batch["r"]["b"], "c": batch["r"]["a"]})

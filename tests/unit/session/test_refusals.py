@@ -1,5 +1,6 @@
 """Whatever refuses a batch, the state is as before and the error says which table, which row and why."""
 
+import datetime as dt
 import random
 
 import pyarrow as pa
@@ -130,6 +131,63 @@ def test_the_result_goes_on_after_many_refusals(loaded, bag):
     rest = loaded.table_rows("b").rename_columns(["id", "y", "v", "n"])
     loaded.apply({"b": [{"id": r["id"], "y": r["y"], "v": r["v"], "_multiplicity": -r["n"]} for r in rest.to_pylist()]})
     assert all(view.metrics().state_rows == 0 for view in loaded.views.values())
+
+
+# ---- messages --------------------------------------------------------------------------------------------------------
+
+
+def message_of(call, *arguments):
+    with pytest.raises(ev.ChangeError) as refusal:
+        call(*arguments)
+    return refusal.value
+
+
+def test_timestamps_are_shown(db):
+    db.execute("CREATE TABLE t (ts TIMESTAMP, d DATE); CREATE TABLE k (ts TIMESTAMP PRIMARY KEY)")
+    at = dt.datetime(2024, 1, 2, 3, 4, 5, 600000, tzinfo=dt.UTC)
+    assert "(ts=2024-01-02 03:04:05.600, d=2024-01-02)" in str(message_of(db.delete, "t", [(at, at.date())]))
+    assert "(ts=NULL, d=NULL)" in str(message_of(db.delete, "t", [(None, None)]))
+    assert "(ts=2024-01-02 03:04:05.600)" in str(message_of(db.insert, "k", [(at,), (at,)]))
+
+
+@pytest.mark.parametrize("text", ["x" * 100_000, "žluťoučký kůň\n" * 5000])
+def test_long_values_are_cut(db, text):
+    db.execute("CREATE TABLE t (s STRING, i INT, v VARCHAR(3)); CREATE TABLE k (s STRING PRIMARY KEY)")
+    batch = pa.table({"s": [text], "i": [text], "v": [text]})
+    for error in (
+        message_of(db.delete, "t", [(text, None, None)]),
+        message_of(db.insert, "k", [(text,), (text,)]),
+        message_of(db.insert, "t", [("a", text, "b")]),
+        message_of(db.insert, "t", [("a", 1, text)]),
+        message_of(db.insert, "t", [(b"x" * 100_000, 1, "b")]),
+        message_of(db.insert, "t", [{text: 1}]),
+        message_of(db.insert, "t", pa.table({text: [1]})),
+        message_of(db.apply, {"t": [{"s": "a", "_change_type": text}]}),
+        message_of(db.apply, {"t": batch}),
+    ):
+        assert len(str(error)) < 1000, error.code
+
+
+TWICE = {
+    "rows": [(1, 1), (1, 2)],
+    "one row": [(1, 1), (1, 1)],
+    "one row with its number": [{"id": 1, "x": 1, "_multiplicity": 2}],
+    "in the place of one that leaves": [
+        {"id": 5, "x": 5, "_multiplicity": -1},
+        {"id": 5, "x": 6, "_multiplicity": 1},
+        {"id": 5, "x": 7, "_multiplicity": 1},
+    ],
+}
+
+
+@pytest.mark.parametrize("case", TWICE)
+def test_a_key_twice_in_one_batch_says_so(db, case):
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, x INT)")
+    db.insert("t", [(5, 5)])
+    error = message_of(db.apply, {"t": TWICE[case]})
+    assert error.code == "DUPLICATE_KEY" and "the batch has the primary key" in str(error) and "upsert" in error.hint
+    for rows in ([(5, 5)], [(5, 6)], [(1, 1), (5, 9)]):
+        assert "(id=5) is there already" in str(message_of(db.insert, "t", rows))
 
 
 # ---- overflow met while propagating ----------------------------------------------------------------------------------

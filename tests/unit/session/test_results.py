@@ -108,6 +108,28 @@ def test_html_shows_the_first_rows_escaped(db):
     assert "first" not in v._repr_html_()
 
 
+EMPTY = {
+    "nothing": lambda db: db.apply({}),
+    "no rows": lambda db: db.insert("g", []),
+    "rows that net to nothing": lambda db: db.apply({"g": [{"src": 9, "dst": 9, "_multiplicity": n} for n in (1, -1)]}),
+    "deletes of absent rows": lambda db: db.delete("g", [(9, 9)], on_missing="ignore"),
+    "a refusal": lambda db: pytest.raises(ev.ChangeError, db.delete, "g", [(9, 9)]),
+}
+
+
+@pytest.mark.parametrize("commit", EMPTY)
+@pytest.mark.parametrize("reading", ["batches", "rows"])
+def test_a_commit_without_changes_ends_no_iterator(db, hop, reading, commit):
+    db.insert("g", [(1, 2), (2, 3), (2, 4), (2, 5)])
+    iterator = readings()[reading](hop)
+    next(iterator)
+    EMPTY[commit](db)
+    assert len(list(iterator)) == 2
+    iterator = readings()[reading](hop)
+    EMPTY[commit](db)
+    assert len(list(iterator)) == 3
+
+
 # ---- a commit invalidates open iterators -----------------------------------------------------------------------------
 
 
@@ -173,4 +195,4 @@ def test_metrics_tell_what_is_held_and_done(db, hop):
     assert full.state_bytes >= sum(node.bytes for node in full.nodes)
     db.delete("g", [(1, 2), (2, 3)])
     assert hop.metrics().state_rows == 0
-    assert db.table_bytes("g") > 0
+    assert db.table_metrics("g").bytes > 0

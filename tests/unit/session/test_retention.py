@@ -2,6 +2,8 @@
 
 import datetime as dt
 import random
+from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -68,10 +70,50 @@ def test_explicit_deletes_make_room(db, three, bag):
     assert bag(db.insert("t", [(5,)])["v"]) == [(1, -1), (5, 1)]
 
 
-def test_an_expired_row_cannot_be_deleted(db, three):
-    db.insert("t", [(1,), (2,), (3,), (4,)])
-    with pytest.raises(ev.ChangeError, match="a=1"):
-        db.delete("t", [(1,)])
+def test_what_may_have_expired_can_be_deleted(db, three, state):
+    """A window by rows does not remember what it held: a row that is not there may have been."""
+    db.insert("t", [(1,), (2,), (3,)])
+    with pytest.raises(ev.ChangeError, match="a=9"):  # nothing has expired yet
+        db.delete("t", [(9,)])
+    db.insert("t", [(4,)])
+    assert db.delete("t", [(1,), (4,)])["v"].to_pylist() == [{"a": 4, "_multiplicity": -1}]
+    assert held(three) == [2, 3]
+    assert db.table_metrics("t").missed_deletes == 1
+
+
+def test_a_row_that_has_left_a_time_window_can_be_deleted_and_one_that_never_was_there_cannot(db, hour):
+    db.insert("t", [(1, at(0)), (2, at(50))])
+    db.insert("t", [(3, at(100))])
+    assert db.delete("t", [(1, at(0)), (7, at(39))])["v"].num_rows == 0
+    for row in [(2, at(40)), (7, at(50)), (7, None)]:
+        with pytest.raises(ev.ChangeError) as refusal:
+            db.delete("t", [row])
+        assert refusal.value.code == "ROW_NOT_FOUND"
+    assert held(hour) == [2, 3]
+    assert db.table_metrics("t").missed_deletes == 2
+
+
+@pytest.mark.parametrize(
+    "options", ["retain_rows = 2", "retain = INTERVAL 1 HOUR, time_column = ts"], ids=["rows", "time"]
+)
+def test_keys_of_expired_rows_can_be_deleted(db, options):
+    db.execute(f"CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP) WITH ({options})")
+    db.insert("t", [(1, at(0)), (2, at(1))])
+    with pytest.raises(ev.ChangeError):
+        db.delete("t", [(9,)])
+    db.insert("t", [(3, at(90))])
+    db.delete("t", [(1,), (3,)])
+    assert 1 not in db.table_rows("t")["id"].to_pylist()
+    assert db.table_metrics("t").missed_deletes == 1
+
+
+def test_a_refused_batch_counts_nothing(db, hour, state):
+    db.create_view("ratio", "SELECT 1 / a AS q FROM t")
+    db.insert("t", [(1, at(100))])
+    before, metrics = state(db), db.table_metrics("t")
+    with pytest.raises(ev.ChangeError):
+        db.apply({"t": [{"a": a, "ts": at(m), "_multiplicity": n} for a, m, n in [(5, 0, 1), (6, 1, -1), (0, 101, 1)]]})
+    assert (state(db), replace(db.table_metrics("t"), bytes=0)) == (before, replace(metrics, bytes=0))
 
 
 def test_windows_with_a_key(db, bag):
@@ -123,6 +165,77 @@ def test_late_rows(db, hour, bag):
     assert held(hour) == [1, 4]
 
 
+def test_late_rows_are_counted(db, hour):
+    db.insert("t", [(1, at(0)), (2, at(100)), (3, at(10)), (4, at(39)), (5, at(40))])
+    metrics = db.table_metrics("t")
+    assert (metrics.rows, metrics.late_rows, metrics.expired_rows) == (2, 2, 1)
+    db.apply({"t": [{"a": 1, "ts": at(0), "_multiplicity": 7}]})
+    assert db.table_metrics("t").late_rows == 9
+
+
+@pytest.mark.parametrize("far", [dt.datetime(9999, 12, 31, tzinfo=dt.UTC), at(0) + dt.timedelta(days=31, hours=2)])
+def test_a_time_in_the_far_future_is_refused(db, hour, state, far):
+    db.insert("t", [(1, at(0)), (2, at(60))])
+    before = state(db)
+    with pytest.raises(ev.ChangeError, match="`ts` jumps from 2024-01-01 01:01:00 to") as refusal:
+        db.insert("t", [(3, at(61)), (4, far)])
+    assert (refusal.value.code, refusal.value.parameters["row"]) == ("TIME_JUMP", 1)
+    assert "max_jump" in refusal.value.hint and "30 days" in str(refusal.value)
+    assert state(db) == before
+    db.insert("t", [(3, at(61))])
+    assert held(hour) == [2, 3]
+
+
+def test_a_time_in_the_far_future_that_nets_to_nothing_is_none(db, hour):
+    db.insert("t", [(1, at(0))])
+    far = {"a": 1, "ts": dt.datetime(9999, 1, 1, tzinfo=dt.UTC)}
+    db.apply({"t": [far | {"_multiplicity": 1}, far | {"_multiplicity": -1}]})
+    db.insert("t", [(2, at(1))])
+    assert held(hour) == [1, 2]
+
+
+def test_a_history_that_comes_at_once_is_no_jump(db, hour):
+    days = [(day, at(0) + dt.timedelta(days=day)) for day in range(0, 3000, 30)]
+    random.Random(1).shuffle(days)
+    db.insert("t", days)
+    assert held(hour) == [2970]
+
+
+def test_how_far_time_may_jump_can_be_declared(db, tmp_path):
+    db.execute(
+        "CREATE TABLE far (a INT, ts TIMESTAMP) WITH (retain = INTERVAL 1 DAY, time_column = ts, max_jump = INTERVAL 400 DAYS);"
+        "CREATE TABLE near (a INT, ts DATE) WITH (retain = INTERVAL 10 DAYS, time_column = ts, max_jump = INTERVAL 2 DAYS)"
+    )
+    db.insert("far", [(1, at(0)), (2, at(0) + dt.timedelta(days=400))])
+    with pytest.raises(ev.ChangeError, match="2 days"):
+        db.insert("near", [(1, dt.date(2024, 1, 1)), (2, dt.date(2024, 1, 4))])
+    db.insert("near", [(day, dt.date(2024, 1, day)) for day in range(1, 10)])
+    db.delete("near", [(day, dt.date(2024, 1, day)) for day in range(2, 9)])
+    db.save(tmp_path / "s")
+    with ev.restore(tmp_path / "s") as again:  # though its rows are further apart
+        assert again.table_rows("near")["a"].to_pylist() == [1, 9]
+        assert again.tables == db.tables
+        with pytest.raises(ev.ChangeError):
+            again.insert("near", [(2, dt.date(2024, 1, 12))])
+
+
+@pytest.mark.parametrize("amount", [2**40, 2**61])
+def test_a_great_number_of_copies(db, hour, three_beside, amount):
+    for name in ("t", "three"):
+        for minute in (0, 30, 61):
+            db.apply({name: [{"a": 1, "ts": at(minute), "_multiplicity": amount // 2}]})
+    assert db.table_metrics("t").rows == amount // 2 * 2
+    assert db.table_metrics("three").rows == 3
+    assert db.table_rows("three").to_pylist() == [{"a": 1, "ts": at(61), "_multiplicity": 3}]
+    db.apply({"t": [{"a": 1, "ts": at(30), "_multiplicity": -amount // 2}]})
+    assert db.table_rows("t").to_pylist() == [{"a": 1, "ts": at(61), "_multiplicity": amount // 2}]
+
+
+@pytest.fixture
+def three_beside(db):
+    db.execute("CREATE TABLE three (a INT, ts TIMESTAMP) WITH (retain_rows = 3)")
+
+
 def test_the_largest_time_stays_when_its_row_is_deleted(db, hour):
     db.insert("t", [(1, at(100))])
     db.delete("t", [(1, at(100))])
@@ -165,6 +278,10 @@ def test_ways_to_declare_it(db, options):
         "time_column = ts",
         "retain = INTERVAL 1 HOUR, time_column = a",
         "retain = INTERVAL 1 MONTH, time_column = ts",
+        "max_jump = INTERVAL 1 DAY",
+        "retain_rows = 2, max_jump = INTERVAL 1 DAY",
+        "retain = INTERVAL 1 HOUR, time_column = ts, max_jump = INTERVAL 1 MONTH",
+        "retain = INTERVAL 1 HOUR, time_column = ts, max_jump = 5",
         "keep = 5",
     ],
 )
@@ -186,38 +303,115 @@ def test_views_over_several_windows_follow(db, bag):
     assert v.count() == 0
 
 
-def model_step(window, rows, deletes, size):
-    """A FIFO window as a list; a batch nets by row, deletes take the oldest copies."""
-    for row in deletes:
-        window.remove(row)
-    window.extend(rows)
-    del window[: max(0, len(window) - size)]
+class RowWindow:
+    """A window as a list of single copies."""
+
+    def __init__(self, size):
+        self.size, self.held = size, []
+
+    def step(self, changes):
+        """The copies of a batch arrive one by one, deletes take the oldest copies, then the front expires."""
+        self.held += [row for row, n in changes for _ in range(n)]
+        for row, n in changes:
+            for _ in range(-n):
+                self.held.remove(row)
+        del self.held[: max(0, len(self.held) - self.size)]
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.seeds(5)
-def test_random_streams_match_a_list(tmp_path, seed, restarts):
-    random.seed(seed)
+class TimeWindow:
+    """The same by time: a row is (a, minute)."""
+
+    def __init__(self, size):
+        self.size, self.held, self.latest = size, [], None
+
+    def step(self, changes):
+        held = self.held + [row for row, n in changes for _ in range(n)]
+        for row, n in changes:
+            for _ in range(-n):
+                held.remove(row)
+        came = Counter(held) - Counter(self.held)
+        times = [m for _, m in came if m is not None] + ([] if self.latest is None else [self.latest])
+        self.latest = max(times, default=None)
+        self.held = [
+            (a, m) for a, m in held if m is None or self.latest is None or m >= self.latest - self.size
+        ]
+
+
+def copies(table):
+    return [tuple(row.values())[:-1] for row in table.to_pylist() for _ in range(row["_multiplicity"])]
+
+
+@pytest.mark.parametrize("by", ["rows", "time"])
+@pytest.mark.seeds(6)
+def test_random_streams_match_single_copies(tmp_path, seed, by):
+    rng = random.Random(f"{seed} {by}")
+    size = rng.choice([1, 3, 6, 40])
+    option = f"retain_rows = {size}" if by == "rows" else f"retain = INTERVAL {size} MINUTES, time_column = ts"
+    model = RowWindow(size) if by == "rows" else TimeWindow(size)
     db = ev.connect()
-    db.execute("CREATE TABLE t (a INT) WITH (retain_rows = 6)")
-    db.create_view("v", "SELECT a FROM t")
-    window = []
-    for step in range(120):
-        rows = [random.randrange(5) for _ in range(random.randrange(3))]
-        rows = sorted(set(rows), key=rows.index)  # in one batch equal rows arrive together
-        deletes = [random.choice(window)] if window and random.random() < 0.3 else []
-        deletes = [d for d in deletes if d not in rows]  # else they would net
-        if set(rows) & set(window[: max(0, len(window) + len(rows) - 6)]):
-            rows = []  # a row that expires as it comes again: see the test above
-        db.apply({"t": [{"a": a, "_multiplicity": 1} for a in rows] + [{"a": a, "_multiplicity": -1} for a in deletes]})
-        model_step(window, rows, deletes, 6)
-        if restarts and step % 10 == 0:
+    db.execute(f"CREATE TABLE t (a INT, ts TIMESTAMP) WITH ({option})")
+    db.create_view("v", "SELECT a, ts FROM t")
+    db.create_view("g", "SELECT a, COUNT(*) AS n FROM t GROUP BY a")
+    clock, totals = 0, Counter()
+    for step in range(80):
+        clock += rng.randrange(4)
+        minute = lambda: None if rng.random() < 0.1 else max(0, clock - rng.randrange(2 * size + 2))
+        changes = [((rng.randrange(3), minute()), rng.choice([1, 1, 2, 5])) for _ in range(rng.randrange(5))]
+        if model.held and rng.random() < 0.5:
+            row = rng.choice(model.held)
+            changes.insert(rng.randrange(len(changes) + 1), (row, -rng.randint(1, model.held.count(row))))
+        model.step(changes)
+        batch = [{"a": a, "ts": m if m is None else at(m), "_multiplicity": n} for (a, m), n in changes]
+        for row in db.apply({"t": batch})["v"].to_pylist():
+            totals[row["a"], row["ts"]] += row["_multiplicity"]
+        if step % 10 == 9:
             db.save(tmp_path / "s")
+            metrics = db.table_metrics("t")
             db.close()
             db = ev.restore(tmp_path / "s")
-        assert held(db.view("v")) == sorted(window), step
-        assert db.table_rows("t")["a"].to_pylist() == window
+            assert (db.table_metrics("t").late_rows, db.table_metrics("t").expired_rows) == (
+                metrics.late_rows,
+                metrics.expired_rows,
+            )
+        expected = [(a, m if m is None else at(m)) for a, m in model.held]
+        found = copies(db.table_rows("t"))
+        if by == "rows":
+            assert found == expected, step
+        else:
+            assert sorted(found, key=repr) == sorted(expected, key=repr), step
+            times = [m for _, m in found if m is not None]
+            assert times == sorted(times)
+        assert +totals == Counter(expected)
+        assert {row.a: row.n for row in db.view("g")} == Counter(a for a, _ in expected)
     db.close()
+
+
+@pytest.mark.parametrize("by", ["rows", "time"])
+@pytest.mark.seeds(6)
+def test_what_stays_does_not_depend_on_how_a_stream_is_cut(seed, by):
+    rng = random.Random(f"{seed} {by}")
+    size = rng.choice([2, 5, 9])
+    option = f"retain_rows = {size}" if by == "rows" else f"retain = INTERVAL {size} MINUTES, time_column = ts"
+    stream = [(rng.randrange(3), at(max(0, i // 3 - rng.randrange(2 * size)))) for i in range(60)]
+
+    def run(cuts):
+        with ev.connect() as db:
+            db.execute(f"CREATE TABLE t (a INT, ts TIMESTAMP) WITH ({option})")
+            for start, end in zip([0, *cuts], [*cuts, len(stream)]):
+                db.insert("t", stream[start:end])
+            metrics = db.table_metrics("t")
+            return copies(db.table_rows("t")), metrics.late_rows, metrics.expired_rows
+
+    expected = run(range(1, 60))
+    for _ in range(10):
+        assert run(sorted(rng.sample(range(1, 60), rng.randrange(20)))) == expected
+
+
+def test_the_newest_copies_stay_also_when_a_row_comes_twice_in_a_batch(db, bag):
+    db.execute("CREATE TABLE t (a INT, b INT) WITH (retain_rows = 3)")
+    db.insert("t", [(2, 0), (1, 2), (2, 0)])
+    db.insert("t", [(2, 0), (0, 1)])
+    assert copies(db.table_rows("t")) == [(2, 0), (2, 0), (0, 1)]
 
 
 def test_restoring_keeps_the_order_of_arrival_of_interleaved_duplicates(db, three, tmp_path):

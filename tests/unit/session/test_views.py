@@ -29,10 +29,10 @@ def test_a_late_view_is_built_from_the_rows(graph, bag):
 def test_views_share_the_base_store(graph):
     graph.create_view("one", HOP)
     graph.insert("g", [(i, i + 1) for i in range(1000)])
-    alone = graph.table_bytes("g")
+    alone = graph.table_metrics("g").bytes
     for i in range(5):
         graph.create_view(f"other{i}", HOP)
-    assert graph.table_bytes("g") == alone
+    assert graph.table_metrics("g").bytes == alone
 
 
 def test_initial_result_and_deltas_are_the_result(graph, bag):
