@@ -6,7 +6,7 @@ import sys
 import pytest
 
 LAYERS = [
-    ("errors",),
+    ("errors", "machine"),
     ("schema",),
     ("query",),
     ("sql", "analysis"),

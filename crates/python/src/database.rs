@@ -138,7 +138,7 @@ impl Database {
     /// Returns the views' deltas as (view, record batches with `_multiplicity`), or nothing without `deltas`.
     ///
     /// With `pieces`, a function of a view and a record batch, parts of the delta of one view may go there before; it must not use this
-    /// database. What it raises is raised when the batch has been applied.
+    /// database. What it raises is raised when the batch has been applied; or put into its attribute `failure`, if it has one.
     #[pyo3(signature = (changes, deltas, ignore_missing, pieces = None))]
     fn commit(
         &self,
@@ -172,8 +172,12 @@ impl Database {
                 .map(|(view, flow)| Ok((view, delta_batches(database.view(view).schema(), flow, &pool)?)))
                 .collect()
         })?;
-        if let Some(error) = failed {
-            return Err(error);
+        if let (Some(error), Some(pieces)) = (failed, pieces) {
+            let pieces = pieces.bind(py);
+            if !pieces.hasattr("failure")? {
+                return Err(error);
+            }
+            pieces.setattr("failure", error)?;
         }
         Ok(flows.into_iter().map(|(view, batches)| (view, to_python(batches))).collect())
     }

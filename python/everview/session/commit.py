@@ -12,6 +12,8 @@ from everview.engine import commit_and_notify, refusals
 from everview.errors import CallbackError, ChangeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from everview.session.state import BaseTable, MaintainedView, SessionState
 
 logger = logging.getLogger("everview")
@@ -19,12 +21,49 @@ OnMissing = Literal["error", "ignore"]
 Request = Literal["changes", "insert", "delete", "update", "upsert"]
 
 
+class Receiver:
+    """Takes the deltas of views in pieces. What the user's function raises ends the handing over, not the commit."""
+
+    def __init__(self, state: SessionState, receive: Callable[[str, pa.RecordBatch], object]) -> None:
+        self.failure: BaseException | None = None
+        self._notifying = state.notifying
+        self._names = {view.handle: view.name for view in state.views.values()}
+        self._receive = receive
+
+    def __call__(self, view: int, piece: pa.RecordBatch) -> None:
+        """A piece from within the kernel, while it applies the batch: it answers nobody."""
+        self._notifying.active = self._notifying.applying = True
+        try:
+            self._receive(self._names[view], piece)
+        finally:
+            self._notifying.active = self._notifying.applying = False
+
+    def rest(self, tables: Mapping[int, pa.Table]) -> None:
+        """What was held until the batch was applied."""
+        self._notifying.active = True
+        try:
+            for view, table in tables.items():
+                for piece in table.to_batches():
+                    if piece.num_rows and self.failure is None:
+                        self._receive(self._names[view], piece)
+        except BaseException as error:  # noqa: BLE001
+            self.failure = error
+        finally:
+            self._notifying.active = False
+
+
 def commit(
-    state: SessionState, changes: list[tuple[str, Request, Any]], *, deltas: bool, on_missing: OnMissing = "error"
+    state: SessionState,
+    changes: list[tuple[str, Request, Any]],
+    *,
+    deltas: bool,
+    on_missing: OnMissing = "error",
+    receive: Callable[[str, pa.RecordBatch], object] | None = None,
 ) -> dict[str, pa.Table]:
     """Apply changes (table, request, rows) or refuse them all; return the net delta of every view, if wanted.
 
-    An interrupt comes before the batch is applied, or after it is applied, counted, and told to all callbacks.
+    With ``receive`` the deltas go there, in pieces, as soon as nothing can refuse the batch any more; those of a session with callbacks
+    when it has been applied. An interrupt comes before the batch is applied, or after it is applied, counted, and told to all callbacks.
     """
     if on_missing not in ("error", "ignore"):
         raise ChangeError("INVALID_ARGUMENT", f"on_missing is {on_missing!r}", hint="use 'error' or 'ignore'")
@@ -36,19 +75,26 @@ def commit(
         batches = [base.read(request, rows) for base, (_, request, rows) in zip(bases, changes, strict=True)]
         views = tuple(state.views.values())
         audience = [(view.handle, view.listeners) for view in views if view.listeners]
-        wanted = deltas or bool(audience)
+        receiver = None if receive is None else Receiver(state, receive)
+        wanted = deltas or bool(audience) or receiver is not None
         notes: list[tuple[object, str, object]] = [(state, "version", state.version + 1)]
         notes += [(base, "updates", base.updates + b.num_rows) for base, (_, _, b) in zip(bases, batches, strict=True)]
-        apply = partial(state.kernel.commit, batches, wanted, on_missing == "ignore")
+        pieces = None if audience else receiver
+        apply = partial(state.kernel.commit, batches, wanted, on_missing == "ignore", pieces)
         with refusals():
             tables, failures, interrupt = commit_and_notify(
                 apply, notes, audience, state, pa.Table.from_batches, _breathe
             )
+        if receiver is not None and interrupt is None:
+            receiver.rest(tables)
         result = {view.name: tables.get(view.handle, view.no_change) for view in views} if deltas else {}
     failure = _callback_error(views, failures, result) if failures else None
     if interrupt is not None:
         interrupt.add_note("the batch was committed and all callbacks were called: interrupts are raised after that")
         raise interrupt from failure
+    if receiver is not None and receiver.failure is not None:
+        receiver.failure.add_note("the batch was committed; the rest of its deltas was not handed over")
+        raise receiver.failure from failure
     if failure is not None:
         raise failure
     return result

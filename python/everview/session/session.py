@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from everview.errors import ChangeError
 from everview.session import definitions
-from everview.session.commit import OnMissing, commit
+from everview.session.commit import OnMissing, Request, commit
 from everview.session.metrics import TableMetrics, table_metrics
 from everview.session.snapshot import save
 from everview.session.state import SessionState
@@ -65,14 +65,21 @@ class Session:
         netted by row, valid or not by the state after it. With ``deltas=False`` no deltas are computed and none
         returned. With ``on_missing="ignore"`` deletes of absent rows are skipped.
         """
-        if not isinstance(changes, Mapping):
-            raise ChangeError(
-                "WRONG_TYPE",
-                f"apply() takes batches by table name and got {type(changes).__name__}",
-                hint='write apply({"table": rows})',
-            )
-        requests: list[Any] = [(name, "changes", data) for name, data in changes.items()]
-        return commit(self._state, requests, deltas=deltas, on_missing=on_missing)
+        return commit(self._state, _requests("apply", changes), deltas=deltas, on_missing=on_missing)
+
+    def apply_stream(
+        self,
+        changes: Mapping[str, Any],
+        receive: Callable[[str, pa.RecordBatch], object],
+        *,
+        on_missing: OnMissing = "error",
+    ) -> None:
+        """Apply a batch as ``apply`` does, and hand the deltas to ``receive(view, rows)`` in pieces, rows with ``_multiplicity``.
+
+        Joins that keep all columns hand their pieces out while the batch is applied, so that a delta of any size passes. Nothing is handed
+        out of a batch that is refused. ``receive`` must not use the session. What it raises ends the handing over, not the commit.
+        """
+        commit(self._state, _requests("apply_stream", changes), deltas=False, on_missing=on_missing, receive=receive)
 
     def insert(self, table: str, rows: Any, *, deltas: bool = True) -> dict[str, pa.Table]:
         """Insert rows; a column that dicts leave out is NULL."""
@@ -160,6 +167,20 @@ class Session:
         raise TypeError("a session cannot be pickled: use save() and everview.restore()")
 
 
-def connect() -> Session:
-    """A new embedded session."""
-    return Session()
+def _requests(method: str, changes: Mapping[str, Any]) -> list[tuple[str, Request, Any]]:
+    if not isinstance(changes, Mapping):
+        raise ChangeError(
+            "WRONG_TYPE",
+            f"{method}() takes batches by table name and got {type(changes).__name__}",
+            hint=f'write {method}({{"table": rows}})',
+        )
+    return [(name, "changes", data) for name, data in changes.items()]
+
+
+def connect(*, delta_limit: int | None = None) -> Session:
+    """A new embedded session.
+
+    ``delta_limit``: the bytes that one delta may take while a batch is applied; by default a quarter of the memory. A batch that would take
+    more is refused as a whole.
+    """
+    return Session(SessionState(delta_limit))

@@ -19,6 +19,7 @@ import pyarrow as pa
 from everview.engine import Database
 from everview.errors import SchemaError, SessionError
 from everview.interop.batch import MULTIPLICITY, BatchReader
+from everview.machine import default_delta_limit
 from everview.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
@@ -84,8 +85,13 @@ class Listener:
 class SessionState:
     """The state of one session."""
 
-    def __init__(self) -> None:
-        self.kernel = Database()
+    def __init__(self, delta_limit: int | None = None) -> None:
+        if delta_limit is not None and (
+            isinstance(delta_limit, bool) or not isinstance(delta_limit, int) or delta_limit < 1
+        ):
+            hint = "pass a number of bytes, or leave it out"
+            raise SessionError("INVALID_ARGUMENT", f"delta_limit is {delta_limit!r}", hint=hint)
+        self.kernel = Database(1, default_delta_limit() if delta_limit is None else delta_limit)
         self.tables: dict[str, BaseTable] = {}
         self.views: dict[str, MaintainedView] = {}
         self.version = 0
@@ -118,6 +124,9 @@ class SessionState:
         if self.failed:
             message = "a bug in everview left this session unusable"
             raise SessionError("SESSION_FAILED", message, hint="restore the last snapshot")
+        if getattr(self.notifying, "applying", False):
+            message = "a function that receives a delta tried to use the session, which is still applying the batch"
+            raise SessionError("READ_IN_STREAM", message, hint="do it after apply_stream() has returned")
 
     def require_changeable(self) -> None:
         """Refuse a change of a session that is closed or broken, and one that a callback asks for. The caller holds ``lock``."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from everview.engine import Database, KernelError, translate
 from everview.interop.batch import MULTIPLICITY
+from everview.machine import default_delta_limit
 from everview.schema.datatype import parse_type
 from everview.schema.table import Column, Table
 from everview.shards.beside import beside
@@ -53,7 +54,7 @@ class ViewEngine:
 
     def __init__(self, spec: EngineSpec, threads: int = 1) -> None:
         self.spec = spec
-        self._kernel = Database(threads)
+        self._kernel = Database(threads, default_delta_limit())
         self._shown = {t.name: shown for t, shown in zip(spec.tables, spec.shown, strict=True)}
         self._tables = [
             self._kernel.create_table(t.name, [(c.name, str(c.type), c.nullable) for c in t.columns], [])
