@@ -28,7 +28,7 @@ class KernelError(Exception): ...  # A refusal: ``args`` is (code, message, tabl
 class Database:
     # Tables, views and the commit of batches. Safe to share between threads; commits are serialised.
 
-    def __new__(cls, threads: int = 1, delta_bytes: int | None = None) -> Database: ...
+    def __new__(cls, threads: int = 1, delta_bytes: int | None = None, text_bytes: int | None = None) -> Database: ...
     def create_table(
         self,
         name: str,

@@ -52,9 +52,14 @@ macro_rules! context {
 }
 
 impl Database {
-    /// An empty database that uses so many threads at most, and refuses batches whose delta would take more bytes.
-    pub fn new(threads: usize, delta_bytes: Option<usize>) -> Self {
-        Self { helpers: threads.saturating_sub(1), delta_bytes, ..Self::default() }
+    /// An empty database that uses so many threads at most, refuses batches whose delta would take more bytes, and cuts rows into chunks
+    /// with so many bytes of text per column.
+    pub fn new(threads: usize, delta_bytes: Option<usize>, text_bytes: Option<u64>) -> Self {
+        let mut database = Self { helpers: threads.saturating_sub(1), delta_bytes, ..Self::default() };
+        if let Some(bytes) = text_bytes {
+            database.interner.set_chunk_bytes(bytes);
+        }
+        database
     }
 
     /// Adds a table; returns its position.

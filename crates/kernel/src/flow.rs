@@ -16,9 +16,6 @@ use everview_expr::{DataType, EvalError};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of text in one column of a chunk (512 MiB): expressions that put texts together then have room within 32-bit offsets.
-const MOST_TEXT: u64 = 1 << 29;
-
 /// Some rows with their multiplicities, column by column.
 #[derive(Debug, Default)]
 pub struct Chunk {
@@ -71,23 +68,14 @@ impl Flow {
 
 /// Cuts rows into ranges whose texts fit a chunk. `texts` are the text columns, `id` gives the text of a row in one of them. Costs nothing
 /// where the longest text there is cannot fill a chunk, and one pass over the ids otherwise.
+#[allow(clippy::single_range_in_vec_init)]
 pub fn text_ranges<T>(
     count: usize,
     texts: &[T],
     id: impl Fn(&T, usize) -> u64,
     interner: &Interner,
 ) -> Vec<Range<usize>> {
-    text_ranges_within(count, texts, id, interner, MOST_TEXT)
-}
-
-#[allow(clippy::single_range_in_vec_init)]
-fn text_ranges_within<T>(
-    count: usize,
-    texts: &[T],
-    id: impl Fn(&T, usize) -> u64,
-    interner: &Interner,
-    most: u64,
-) -> Vec<Range<usize>> {
+    let most = interner.chunk_bytes();
     if texts.is_empty() || (count as u64).saturating_mul(interner.longest() as u64) <= most {
         return vec![0..count];
     }
@@ -199,14 +187,15 @@ mod tests {
         let mut interner = Interner::default();
         let ids: Vec<u64> = (0..20u64).map(|i| u64::from(interner.intern(&"x".repeat(i as usize % 7)))).collect();
         for most in 1..40 {
-            let ranges = text_ranges_within(ids.len(), &[&ids, &ids], |ids, row| ids[row], &interner, most);
+            interner.set_chunk_bytes(most);
+            let ranges = text_ranges(ids.len(), &[&ids, &ids], |ids, row| ids[row], &interner);
             assert_eq!(ranges.iter().cloned().flatten().collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
             for range in ranges {
                 let size: usize = ids[range.clone()].iter().map(|&id| interner.text(id as u32).len()).sum();
                 assert!(size as u64 <= most || range.len() == 1, "{range:?} holds {size}");
             }
         }
-        assert_eq!(text_ranges_within(3, &[], |(), _| 0, &interner, 1), [0..3]);
-        assert_eq!(text_ranges_within(0, &[()], |(), _| 0, &interner, 1), [0..0]);
+        assert_eq!(text_ranges(3, &[], |(), _| 0, &interner), [0..3]);
+        assert_eq!(text_ranges(0, &[()], |(), _| 0, &interner), [0..0]);
     }
 }

@@ -9,6 +9,9 @@ use foldhash::quality::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
+/// Bytes of text in one column of a chunk (512 MiB): expressions that put texts together then have room within 32-bit offsets.
+const CHUNK_BYTES: u64 = 1 << 29;
+
 /// A set of texts with ids.
 #[derive(Debug)]
 pub struct Interner {
@@ -23,6 +26,7 @@ pub struct Interner {
     /// The length of the longest text there ever was.
     longest: usize,
     trim: Trim,
+    chunk_bytes: u64,
 }
 
 impl Default for Interner {
@@ -37,6 +41,7 @@ impl Default for Interner {
             bytes: 0,
             longest: 0,
             trim: Trim::default(),
+            chunk_bytes: CHUNK_BYTES,
         }
     }
 }
@@ -77,6 +82,16 @@ impl Interner {
     #[inline]
     pub fn text(&self, id: u32) -> &str {
         &self.texts[id as usize]
+    }
+
+    /// Bytes of text in one column of a chunk of rows.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes
+    }
+
+    /// Makes chunks smaller or larger.
+    pub fn set_chunk_bytes(&mut self, bytes: u64) {
+        self.chunk_bytes = bytes;
     }
 
     /// No text is longer than this.

@@ -88,9 +88,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[pymethods]
 impl Database {
     #[new]
-    #[pyo3(signature = (threads = 1, delta_bytes = None))]
-    fn new(threads: usize, delta_bytes: Option<usize>) -> Self {
-        Self { inner: Arc::new(Mutex::new(kernel::Database::new(threads, delta_bytes))) }
+    #[pyo3(signature = (threads = 1, delta_bytes = None, text_bytes = None))]
+    fn new(threads: usize, delta_bytes: Option<usize>, text_bytes: Option<u64>) -> Self {
+        Self { inner: Arc::new(Mutex::new(kernel::Database::new(threads, delta_bytes, text_bytes))) }
     }
 
     /// Adds a table of columns (name, type, nullable), with a window (`rows`, n, _, _) or (`time`, microseconds, column, the most

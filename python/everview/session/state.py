@@ -85,13 +85,14 @@ class Listener:
 class SessionState:
     """The state of one session."""
 
-    def __init__(self, delta_limit: int | None = None) -> None:
+    def __init__(self, delta_limit: int | None = None, text_bytes: int | None = None) -> None:
+        """``text_bytes``: how much text a column of a chunk of rows has within the kernel; for tests."""
         if delta_limit is not None and (
             isinstance(delta_limit, bool) or not isinstance(delta_limit, int) or delta_limit < 1
         ):
             hint = "pass a number of bytes, or leave it out"
             raise SessionError("INVALID_ARGUMENT", f"delta_limit is {delta_limit!r}", hint=hint)
-        self.kernel = Database(1, default_delta_limit() if delta_limit is None else delta_limit)
+        self.kernel = Database(1, default_delta_limit() if delta_limit is None else delta_limit, text_bytes)
         self.tables: dict[str, BaseTable] = {}
         self.views: dict[str, MaintainedView] = {}
         self.version = 0

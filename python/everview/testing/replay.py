@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-import everview
 from everview.errors import ChangeError
 from everview.schema.datatype import DataType, Kind
+from everview.session.session import Session
+from everview.session.state import SessionState
 from everview.testing.asserts import DeltaSum, assert_view_equals
 from everview.testing.oracle import MULTIPLICITY, Oracle, Row, bits, difference, meaning, repeated, rows_of, table_of
 from everview.testing.strategies import Scenario
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from everview.schema.table import Table
-    from everview.session.session import Session
     from everview.session.view import View
 
 
@@ -36,7 +36,8 @@ class Replay:
     def __init__(self, scenario: Scenario, oracle: Oracle) -> None:
         self.scenario = scenario
         self.oracle = oracle
-        self.session: Session = everview.connect()
+        # every second query sees its texts in chunks of a few bytes
+        self.session = Session(SessionState(text_bytes=8 if len(scenario.query.spark) % 2 else None))
         self.session.execute(scenario.ddl)
         self.tables = {t.name: t for t in scenario.tables}
         self.rows: dict[str, Counter[Row]] = {name: Counter() for name in self.tables}
