@@ -5,7 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+MINUTES ?= 50
 export PYTHONWARNDEFAULTENCODING :=
+export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .PHONY: build demo test lint bench fuzz golden format clean
 
@@ -25,13 +27,15 @@ build: $(VENV)/.packages $(VENV)/.kernel  ## .venv with the package installed as
 demo: build  ## live views on Spark in local mode, proved equal to recomputation
 	$(BIN)/everview demo
 
-test: build  ## all tests: Rust, Python, documentation
-	cargo test --workspace --exclude everview-python --quiet
-	$(BIN)/python -m pytest
+test: build  ## all tests: Rust, Python, Spark, documentation
+	$(BIN)/python tests/run.py
+
+fuzz: build  ## generated tests with fresh seeds, for MINUTES
+	$(BIN)/python tests/run.py fuzz $(MINUTES)
 
 lint: build  ## formatting, lints and types
 	cargo fmt --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --release --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -44,9 +48,6 @@ format: build  ## put the sources into their canonical form
 bench: build  ## benchmarks against the peers, ratios of one run
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.spark.run
-
-fuzz: build  ## long random testing against DuckDB
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/oracle tests/shards
 
 golden: build  ## rewrite the golden files
 	EVERVIEW_GOLDEN=rewrite $(BIN)/python -m pytest tests/unit/plan tests/golden

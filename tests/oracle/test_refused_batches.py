@@ -8,7 +8,7 @@ from everview.errors import ChangeError
 from everview.testing.fallible import trials
 from everview.testing.refusals import Trying
 from everview.testing.strategies import QueryKind
-from hypothesis import event, given, reject
+from hypothesis import event, given, reject, settings
 from hypothesis import strategies as st
 
 
@@ -25,17 +25,23 @@ def run(trial):
 
 
 @pytest.mark.parametrize("kind", QueryKind, ids=lambda k: str(k).replace(" ", "_"))
+@settings(max_examples=30)
 @given(data=st.data())
 def test_one_view(kind, data):
     run(data.draw(trials(kind)))
 
 
+@pytest.mark.parametrize(
+    "kind", [QueryKind.BAG, QueryKind.GROUP, QueryKind.HAVING], ids=lambda k: str(k).replace(" ", "_")
+)
+@settings(max_examples=20)
 @given(data=st.data())
-def test_several_views(data):
-    run(data.draw(trials(QueryKind.GROUP, max_views=4, max_atoms=2)))
+def test_several_views(kind, data):
+    run(data.draw(trials(kind, max_views=4, max_atoms=2)))
 
 
 @pytest.mark.parametrize("kind", QueryKind, ids=lambda k: str(k).replace(" ", "_"))
+@settings(max_examples=15)
 @given(data=st.data())
 def test_rows_that_come_very_often(kind, data):
     """Multiplicities whose products and sums leave 64 bits."""

@@ -73,9 +73,9 @@ def tpch_row(table, rng):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("query", TPCH)
-def test_customers_orders_and_lineitems(query, mode):
+def test_customers_orders_and_lineitems(query, mode, seed):
     tables = [t for t in (CUSTOMER, ORDERS, LINEITEM) if f"{t.name} " in f"{TPCH[query]} "]
-    seed = sorted(TPCH).index(query) * 4 + MODES.index(mode)
+    seed += sorted(TPCH).index(query) * 4 + MODES.index(mode)
     rng = Random(seed)
     shards = (1, 3) if seed % 2 else (2, 4)
     with Comparison(TPCH[query], tables, shards, seed=seed, modes={t.name: mode for t in tables}) as run:
@@ -143,12 +143,13 @@ def rows_of_u(rng, n):
 
 
 @pytest.mark.parametrize("sql", QUERIES)
-def test_written_query(sql):
-    rng = Random(QUERIES.index(sql))
+def test_written_query(sql, seed):
+    seed += QUERIES.index(sql)
+    rng = Random(seed)
     used = f"{sql} ".replace(",", " ")
     tables = [t for t in (T, U) if f" {t.name} " in used]
     rows = {"t": rows_of_t(rng, 24), "u": rows_of_u(rng, 24)}
-    with Comparison(sql, tables, seed=QUERIES.index(sql)) as run:
+    with Comparison(sql, tables, seed=seed) as run:
         run.step([])
         for at in range(0, 24, 8):
             changes = [(t.name, r, 1) for t in tables for r in rows[t.name][at : at + 8]]
