@@ -17,9 +17,6 @@ import pytest
 
 import everview as ev
 
-    [1] if os.environ.get("CI") else [1, random.randrange(2**32)]
-)  # a fresh one beside the fixed one; its test's name has it
-
 # what comes while a generator is being freed is dropped by the interpreter
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
