@@ -6,7 +6,7 @@ where it concerns SQL text, a ``span`` into that text. The message says what is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,6 +29,34 @@ def point_at(sql: str, span: Span) -> str:
     width = max(1, min(span.end, line_end) - start)
     prefix = f"  line {number}: "
     return f"{prefix}{sql[line_start:line_end]}\n{' ' * (len(prefix) + start - line_start)}{'^' * width}"
+
+
+_SHOWN = 60
+
+
+def cut(text: str, most: int = _SHOWN) -> str:
+    """A text as a message shows it: of a readable length."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it, whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 of a class that is not ours
+        return f"<{type(value).__name__}>"
+    return cut(text)
+
+
+def listed(names: Iterable[object], most: int = 20) -> str:
+    """Names as a message lists them.
+
+    >>> listed(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    texts = [cut(str(name)) for name in names]
+    rest = len(texts) - most
+    return ", ".join(texts) if rest <= 0 else f"{', '.join(texts[:most])} and {rest} more"
 
 
 class EverviewError(Exception):

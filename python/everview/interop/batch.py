@@ -1,31 +1,70 @@
 """Batches of rows, however they come, as record batches in a table's column order.
 
 Accepted: pyarrow tables, batches and readers, anything else with the Arrow PyCapsule interface (polars, DuckDB relations, ...), pandas
-frames, lists of dicts, lists of tuples. Values are converted only where nothing can be lost and no meaning is guessed: integers among each
-other and into decimals and doubles as far as they fit, texts among text types, dates and naive timestamps as UTC. Everything else is refused
-by column and row.
+frames, lazy frames of polars, columns by name, and lists or other iterables of dicts or tuples. Values are converted only where nothing can be
+lost and no meaning is guessed: integers among each other and into decimals and doubles as far as they fit, doubles to the nearest float, texts
+among text types, dates and naive timestamps as UTC. Everything else is refused by column and row, all columns at once.
+
+Nothing is taken on trust: arrays are validated (the kernel relies on texts being UTF-8), dates and timestamps are those of the years 1 to 9999,
+and whatever a foreign library raises while it is read is a refusal of the batch.
 
 What leaves this module has nullable fields only: NOT NULL is judged by the kernel, which names the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from everview.errors import ChangeError
-from everview.interop.values import array_of
+from everview.errors import ChangeError, cut, listed, shown
+from everview.interop.pandas_frames import is_pandas, pandas_column, pandas_columns
+from everview.interop.values import array_of, check_finite
 from everview.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from everview.schema.table import Table
 
 MULTIPLICITY = "_multiplicity"
 CHANGE_TYPE = "_change_type"
 _SPECIAL = {MULTIPLICITY: pa.int64(), CHANGE_TYPE: pa.string()}
-_REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
+_REFUSALS = (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+Column: TypeAlias = pa.Array | list[Any] | Exception
+"""An array, values that are to become one, or why there is none."""
+
+
+@dataclass
+class _Given:
+    """A batch as it was given: columns by name. ``first_rows`` has the first row with a column, where rows have their own."""
+
+    names: list[Any]
+    columns: list[Column]
+    rows: int
+    sparse: bool = False
+    first_rows: dict[int, int] = field(default_factory=dict)
+
+
+class _ColumnError(Exception):
+    """What is wrong with a column."""
+
+    def __init__(
+        self, code: str, message: str, *, hint: str | None = None, row: int | None = None, column: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.row = row
+        self.column = column
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"code": self.code, "message": self.message, "row": self.row, "column": self.column}
 
 
 class BatchReader:
@@ -34,6 +73,7 @@ class BatchReader:
     def __init__(self, table: Table) -> None:
         self.table = table
         self._names = [c.name for c in table.columns]
+        self._nullable = {c.name for c in table.columns if c.nullable}
         self._types = {c.name: arrow_type(c.type) for c in table.columns}
         self._schema = pa.schema(list(self._types.items()))
         self._sql_types = {c.name: str(c.type).upper() for c in table.columns} | {
@@ -45,97 +85,187 @@ class BatchReader:
 
     def changes(self, data: Any) -> pa.RecordBatch:
         """Whole rows in the table's order, with ``_multiplicity`` or ``_change_type`` last where it is given."""
-        batch = self._record_batch(data, self._names, sparse=True)
-        if batch.schema.equals(self._schema) or batch.schema.equals(self._counted_schema):
-            return batch
-        special = [name for name in batch.schema.names if name in _SPECIAL]
+        given = self._given(data, self._names, sparse=True)
+        special = [name for name in given.names if name in _SPECIAL]
         if len(set(special)) > 1:
             raise self._error(
                 "AMBIGUOUS_CHANGE", f"the batch has both `{MULTIPLICITY}` and `{CHANGE_TYPE}`", hint="pass one of them"
             )
-        return self._pick(batch, self._names + special[:1])
+        return self._pick(given, self._names + special[:1])
 
     def rows(self, data: Any, *, sparse: bool = False) -> pa.RecordBatch:
         """Whole rows in the table's order. With ``sparse``, what a dict leaves out is NULL."""
-        batch = self._record_batch(data, self._names, sparse=sparse)
-        return batch if batch.schema.equals(self._schema) else self._pick(batch, self._names)
+        return self._pick(self._given(data, self._names, sparse=sparse), self._names)
 
     def deletes(self, data: Any) -> tuple[Literal["rows", "keys"], pa.RecordBatch]:
         """Whole rows with ``_multiplicity`` -1, or, where the data have just the primary key's columns, keys in the key's order."""
         key = list(self.table.primary_key)
         by_key = 0 < len(key) < len(self._names)
+        data = _listed(data)
         width = _tuple_width(data) if by_key else None
-        batch = self._record_batch(data, key if width == len(key) else self._names, sparse=False)
-        if by_key and {name.lower() for name in batch.schema.names} == {name.lower() for name in key}:
-            return "keys", self._pick(batch, key)
-        batch = self._pick(batch, self._names)
+        given = self._given(data, key if width == len(key) else self._names, sparse=False)
+        if by_key and {str(name).lower() for name in given.names} == {name.lower() for name in key}:
+            return "keys", self._pick(given, key)
+        batch = self._pick(given, self._names)
         return "rows", batch.append_column(MULTIPLICITY, pa.repeat(pa.scalar(-1, pa.int64()), batch.num_rows))
 
     # ---- by name -------------------------------------------------------------------------------------------------
 
-    def _pick(self, batch: pa.RecordBatch, wanted: list[str]) -> pa.RecordBatch:
-        """The wanted columns, by name whatever its case, converted to their types."""
+    def _pick(self, given: _Given, wanted: list[str]) -> pa.RecordBatch:
+        """The wanted columns, by name whatever its case, converted to their types; all that is wrong with them is told at once."""
+        if not given.names and not given.rows:
+            return _empty(pa.schema([(name, self._type(name)) for name in wanted]))
+        problems: list[_ColumnError] = []
         position: dict[str, int] = {}
-        for i, given in enumerate(batch.schema.names):
-            name = self._column_of.get(given) or self._column_of.get(given.lower())
-            if name is None:
-                raise self._error("UNKNOWN_COLUMN", f"there is no column `{given}`", column=given)
-            if name not in wanted:
-                hint = "use apply()" if name in _SPECIAL else f"expected are {', '.join(wanted)}"
-                raise self._error("UNEXPECTED_COLUMN", f"column `{given}` has no place here", hint=hint, column=given)
-            if name in position:
-                raise self._error(
-                    "DUPLICATE_COLUMN", f"the batch has the column `{name}` twice", hint="pass it once", column=name
-                )
-            position[name] = i
-        missing = next((n for n in wanted if n not in position), None)
-        if missing is not None:
-            raise self._error("MISSING_COLUMN", f"the batch lacks the column `{missing}`", column=missing)
-        types = [_SPECIAL.get(name) or self._types[name] for name in wanted]
-        columns = [
-            self._convert(batch.column(position[name]), kind, name) for name, kind in zip(wanted, types, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(zip(wanted, types, strict=True))))
+        for i, name in enumerate(given.names):
+            try:
+                position[self._place(name, wanted, position, given.first_rows.get(i))] = i
+            except _ColumnError as problem:
+                problems.append(problem)
+        arrays = []
+        for name in wanted:
+            try:
+                arrays.append(self._wanted(given, name, position.get(name)))
+            except _ColumnError as problem:
+                problems.append(problem)
+        if problems:
+            raise self._refusal(problems)
+        return pa.RecordBatch.from_arrays(arrays, names=wanted)
 
-    def _convert(self, array: pa.Array, expected: pa.DataType, name: str) -> pa.Array:
+    def _place(self, given: Any, wanted: list[str], position: dict[str, int], row: int | None) -> str:
+        name = (self._column_of.get(given) or self._column_of.get(given.lower())) if isinstance(given, str) else None
+        written = cut(given) if isinstance(given, str) else shown(given)
+        if name is None:
+            raise _ColumnError("UNKNOWN_COLUMN", f"there is no column `{written}`", row=row, column=written)
+        if name not in wanted:
+            hint = "use apply()" if name in _SPECIAL else f"expected are {listed(wanted)}"
+            raise _ColumnError("UNEXPECTED_COLUMN", f"column `{written}` has no place here", hint=hint, column=written)
+        if name in position:
+            message = f"the batch has the column `{name}` twice"
+            raise _ColumnError("DUPLICATE_COLUMN", message, hint="pass it once", column=name)
+        return name
+
+    def _wanted(self, given: _Given, name: str, position: int | None) -> pa.Array:
+        if position is not None:
+            return self._convert(given.columns[position], self._type(name), name)
+        if given.sparse and name in self._nullable:
+            return pa.nulls(given.rows, self._types[name])
+        raise _ColumnError("MISSING_COLUMN", f"the batch lacks the column `{name}`", column=name)
+
+    def _type(self, name: str) -> pa.DataType:
+        return _SPECIAL.get(name) or self._types[name]
+
+    def _expected(self, name: Any) -> pa.DataType | None:
+        """The type of the column that a name means, if it means one."""
+        found = self._column_of.get(name.lower()) if isinstance(name, str) else None
+        return None if found is None else self._type(found)
+
+    # ---- conversion ----------------------------------------------------------------------------------------------
+
+    def _convert(self, column: Column, expected: pa.DataType, name: str) -> pa.Array:
+        if isinstance(column, _ColumnError):
+            raise column
+        if isinstance(column, Exception):
+            message = f"column `{name}` cannot be read: {cut(str(column), 200)}"
+            raise _ColumnError("WRONG_TYPE", message, hint=f"convert the column to {expected}", column=name)
+        if isinstance(column, list):
+            return self._array(name, column, expected)
+        return self._in_calendar(self._cast_column(column, expected, name), name)
+
+    def _cast_column(self, array: pa.Array, expected: pa.DataType, name: str) -> pa.Array:
+        try:
+            array.validate(full=True)
+        except pa.ArrowException as error:
+            row = _first_bad_row(array, lambda part: part.validate(full=True))
+            message = f"column `{name}` is {self._sql_types[name]} and got an invalid value"
+            raise _ColumnError("WRONG_TYPE", message, hint=cut(str(error), 200), row=row, column=name) from None
         if array.type == expected:
             return array
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        if not _is_convertible(array.type, expected):
-            raise self._error(
-                "WRONG_TYPE",
-                f"column `{name}` is {self._sql_types[name]} and got {array.type}",
-                hint=f"convert the column to {expected}",
-                column=name,
-            )
+        try:
+            array = _decoded(array)
+            convertible = _is_convertible(array.type, expected)
+        except _REFUSALS:
+            convertible = False
+        if not convertible:
+            message = f"column `{name}` is {self._sql_types[name]} and got {cut(str(array.type))}"
+            raise _ColumnError("WRONG_TYPE", message, hint=f"convert the column to {expected}", column=name)
         try:
             return _cast(array, expected)
         except _REFUSALS as error:
-            raise self._wrong_value(name, _first_bad_row(array, expected), array, error) from None
+            row = _first_bad_row(array, lambda part: _cast(part, expected))
+            raise self._wrong_value(name, row, array[row], error) from None
 
-    # ---- as a record batch ---------------------------------------------------------------------------------------
+    def _in_calendar(self, array: pa.Array, name: str) -> pa.Array:
+        """Dates and timestamps of the years 1 to 9999: others cannot be told by a calendar, in Python or elsewhere."""
+        unit = (
+            "days" if pa.types.is_date32(array.type) else "microseconds" if pa.types.is_timestamp(array.type) else None
+        )
+        if unit is None or not len(array):
+            return array
+        first, last = _CALENDAR[unit]
+        numbers = array.view(pa.int32() if unit == "days" else pa.int64())
+        bounds = pc.min_max(numbers).as_py()
+        if bounds["min"] is None or (bounds["min"] >= first and bounds["max"] <= last):
+            return array
+        row = pc.index(pc.or_(pc.less(numbers, first), pc.greater(numbers, last)), True).as_py()
+        message = f"column `{name}` is {self._sql_types[name]} and got {numbers[row].as_py()} {unit} since 1970"
+        hint = "dates and timestamps are those of the years 1 to 9999"
+        raise _ColumnError("DATETIME_OVERFLOW", message, hint=hint, row=row, column=name)
 
-    def _record_batch(self, data: Any, names: list[str], *, sparse: bool) -> pa.RecordBatch:
-        if isinstance(data, pa.RecordBatch):
-            return data
+    def _array(self, name: str, values: list[Any], expected: pa.DataType) -> pa.Array:
+        try:
+            return array_of(values, expected)
+        except _REFUSALS as error:
+            row = next((i for i, v in enumerate(values) if not _is_value(v, expected)), 0)
+            raise self._wrong_value(name, row, values[row], error) from None
+
+    def _wrong_value(self, name: str, row: int, value: Any, error: Exception) -> _ColumnError:
+        kind = type(value).__name__
+        if isinstance(value, pa.Scalar):
+            try:
+                value = value.as_py()
+                kind = type(value).__name__
+            except Exception:  # noqa: BLE001 not every scalar is a Python value
+                kind = str(value.type)
+        message = f"column `{name}` is {self._sql_types[name]} and got {shown(value)} ({kind})"
+        return _ColumnError("WRONG_TYPE", message, hint=cut(str(error), 200), row=row, column=name)
+
+    # ---- from what is given --------------------------------------------------------------------------------------
+
+    def _given(self, data: Any, names: list[str], *, sparse: bool) -> _Given:
+        data = _listed(data)
         if isinstance(data, list):
             return self._from_sequence(data, names, sparse=sparse)
         try:
+            if is_pandas(data):
+                return _Given(*pandas_columns(data, self._expected), rows=len(data))
+            if isinstance(data, Mapping):
+                return self._from_mapping(data, sparse=sparse)
             batch = _from_arrow(data)
-        except _REFUSALS as error:
-            raise self._error("WRONG_TYPE", f"cannot read the {type(data).__name__}: {error}", hint=_FORMS) from None
+        except ChangeError:
+            raise
+        except Exception as error:
+            message = f"cannot read the {type(data).__name__}: {cut(str(error), 200)}"
+            raise self._error("WRONG_TYPE", message, hint=_FORMS) from error
         if batch is not None:
-            return batch
-        if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-            return self._from_sequence(data, names, sparse=sparse)
+            return _Given(batch.schema.names, batch.columns, batch.num_rows)
         raise self._error("WRONG_TYPE", f"cannot read a batch from {type(data).__name__}", hint=_FORMS)
 
-    def _from_sequence(self, data: Sequence[Any], names: list[str], *, sparse: bool) -> pa.RecordBatch:
+    def _from_mapping(self, data: Mapping[Any, Any], *, sparse: bool) -> _Given:
+        columns = [_column_of(values, self._expected(name)) for name, values in data.items()]
+        lengths = {shown(name): len(c) for name, c in zip(data, columns, strict=True) if not isinstance(c, Exception)}
+        if len(set(lengths.values())) > 1:
+            different = listed(f"{name} has {length}" for name, length in lengths.items())
+            raise self._error(
+                "WRONG_TYPE", f"columns of different lengths: {different}", hint="pass as many values of each"
+            )
+        return _Given(list(data), columns, next(iter(lengths.values()), 0), sparse=sparse)
+
+    def _from_sequence(self, data: Sequence[Any], names: list[str], *, sparse: bool) -> _Given:
         if not data:
-            return _empty(pa.schema([(name, self._types[name]) for name in names]))
+            return _Given([], [], 0)
         if type(data[0]) is not tuple and isinstance(data[0], Mapping):
-            return self._from_dicts(data, names, sparse=sparse)
+            return self._from_dicts(data, sparse=sparse)
         width = len(names)
         for i, row in enumerate(data):
             if type(row) is not tuple and (not isinstance(row, Sequence) or isinstance(row, str | bytes)):
@@ -144,54 +274,57 @@ class BatchReader:
                 )
             if len(row) != width:
                 raise self._error("COLUMN_COUNT", f"a row has {len(row)} values, not {width}", row=i)
-        arrays = [self._array(name, [row[i] for row in data]) for i, name in enumerate(names)]
-        return pa.RecordBatch.from_arrays(arrays, names=names)
+        return _Given(list(names), [[row[i] for row in data] for i in range(width)], len(data))
 
-    def _from_dicts(self, data: Sequence[Any], names: list[str], *, sparse: bool) -> pa.RecordBatch:
+    def _from_dicts(self, data: Sequence[Any], *, sparse: bool) -> _Given:
         for i, row in enumerate(data):
             if not isinstance(row, Mapping):
                 raise self._error(
                     "WRONG_TYPE", f"a row is {type(row).__name__}", hint="rows are dicts or tuples, all alike", row=i
                 )
-        given = list(dict.fromkeys(key for row in data for key in row))
-        arrays = []
-        for key in given:
-            name = self._column_of.get(key) or self._column_of.get(key.lower()) if isinstance(key, str) else None
-            row = next((i for i, row in enumerate(data) if key in row), 0)
-            if name is None:
-                raise self._error("UNKNOWN_COLUMN", f"there is no column `{key}`", row=row, column=str(key))
-            if not sparse or name in _SPECIAL:
+        names = list(dict.fromkeys(key for row in data for key in row))
+        given = _Given(names, [], len(data), sparse=sparse)
+        for at, key in enumerate(names):
+            given.first_rows[at] = next(i for i, row in enumerate(data) if key in row)
+            column: Column = [row.get(key) for row in data]
+            if not sparse or key in _SPECIAL:
                 absent = next((i for i, row in enumerate(data) if key not in row), None)
                 if absent is not None:
-                    raise self._error("MISSING_COLUMN", f"the row lacks the column `{name}`", row=absent, column=name)
-            arrays.append(self._array(name, [row.get(key) for row in data]))
-        if sparse:
-            known = {key.lower() for key in given}
-            left = [n for n in names if n.lower() not in known and self.table.columns[self._names.index(n)].nullable]
-            arrays += [pa.nulls(len(data), self._types[name]) for name in left]
-            given += left
-        return pa.RecordBatch.from_arrays(arrays, names=given)
-
-    def _array(self, name: str, values: list[Any]) -> pa.Array:
-        expected = _SPECIAL.get(name) or self._types[name]
-        try:
-            return array_of(values, expected)
-        except _REFUSALS as error:
-            row = next((i for i, v in enumerate(values) if not _is_value(v, expected)), 0)
-            raise self._wrong_value(name, row, values, error) from None
+                    message = f"the row lacks the column `{cut(str(key))}`"
+                    column = _ColumnError("MISSING_COLUMN", message, row=absent, column=cut(str(key)))
+            given.columns.append(column)
+        return given
 
     # ---- refusals ------------------------------------------------------------------------------------------------
 
-    def _wrong_value(self, name: str, row: int, values: Any, error: Exception) -> ChangeError:
-        value = values[row].as_py() if isinstance(values, pa.Array) else values[row]
-        message = f"column `{name}` is {self._sql_types[name]} and got {value!r} ({type(value).__name__})"
-        return self._error("WRONG_TYPE", message, hint=str(error), row=row, column=name)
+    def _refusal(self, problems: list[_ColumnError]) -> ChangeError:
+        """One error for all that is wrong; it has the code of what was found first."""
+        first = problems[0]
+        if len(problems) == 1:
+            column = {} if first.column is None else {"column": first.column}
+            return self._error(first.code, first.message, hint=first.hint, row=first.row, **column)
+        lines = [
+            f"{'' if p.row is None else f'row {p.row}: '}{p.message} [{p.code}]" for p in problems[:_PROBLEMS_SHOWN]
+        ]
+        if len(problems) > _PROBLEMS_SHOWN:
+            lines.append(f"and {len(problems) - _PROBLEMS_SHOWN} more")
+        message = "\n  ".join([f"{len(problems)} columns do not fit", *lines])
+        found: list[tuple[str, Any]] = [("row", first.row), ("column", first.column)]
+        place: dict[str, Any] = {key: value for key, value in found if value is not None}
+        return ChangeError(
+            first.code,
+            f"table `{self.table.name}`: {message}",
+            hint=first.hint or f"the columns are {listed(self._names)}",
+            table=self.table.name,
+            problems=[problem.as_dict() for problem in problems],
+            **place,
+        )
 
     def _error(
         self, code: str, message: str, *, hint: str | None = None, row: int | None = None, **parameters: Any
     ) -> ChangeError:
         if hint is None:
-            hint = f"the columns are {', '.join(self._names)}"
+            hint = f"the columns are {listed(self._names)}"
         where = f"table `{self.table.name}`"
         if row is not None:
             where += f", row {row}"
@@ -199,15 +332,55 @@ class BatchReader:
         return ChangeError(code, f"{where}: {message}", hint=hint, table=self.table.name, **parameters)
 
 
-_FORMS = "pass an Arrow, pandas or polars table, or a list of dicts or tuples"
+_PROBLEMS_SHOWN = 20
+_CALENDAR = {"days": (-719162, 2932896), "microseconds": (-62135596800000000, 253402300799999999)}
+
+
+_FORMS = "pass an Arrow, pandas or polars table, columns by name, or a list of dicts or tuples"
+
+
+def _listed(data: Any) -> Any:
+    """Rows that come one by one, as a list; what they raise is their own."""
+    if isinstance(data, list):
+        return data
+    known = isinstance(data, Mapping | str | bytes | bytearray | memoryview) or is_pandas(data)
+    if known or any(hasattr(data, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "collect", "dtype")):
+        return data
+    return list(data) if isinstance(data, Iterable) else data
+
+
+def _column_of(values: Any, expected: pa.DataType | None) -> Column:
+    """A column that was given by itself."""
+    if isinstance(values, pa.Array):
+        return values
+    try:
+        if type(values).__module__.split(".")[0] == "pandas":
+            return pandas_column(values, expected)
+        if hasattr(values, "__arrow_c_stream__") or isinstance(values, pa.ChunkedArray):
+            return pa.chunked_array(values).combine_chunks()
+        if hasattr(values, "__arrow_c_array__"):
+            return pa.array(values)
+        if hasattr(values, "dtype") and str(values.dtype) != "object":
+            return pa.array(values)
+        if isinstance(values, Iterable) and not isinstance(values, Mapping | str | bytes):
+            return list(values)
+    except Exception as error:  # noqa: BLE001 whatever a foreign library raises
+        return error
+    message = f"a column is a list of values, not {type(values).__name__}"
+    return _ColumnError("WRONG_TYPE", message, hint="pass columns by name, or rows as a list of dicts")
 
 
 def _from_arrow(data: Any) -> pa.RecordBatch | None:
-    """The rows of a table of pyarrow, pandas or the PyCapsule interface."""
+    """The rows of a table of pyarrow, polars or the PyCapsule interface."""
+    if isinstance(data, pa.RecordBatch):
+        return data
     if isinstance(data, pa.Table):
         return _one_batch(data)
-    if type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "columns"):
-        return _one_batch(pa.Table.from_pandas(data, preserve_index=False))  # its own capsule would add the index
+    if type(data).__module__.split(".")[0] == "polars":
+        if hasattr(data, "collect"):
+            data = data.collect()
+        if any(str(kind) == "Object" for kind in getattr(data, "dtypes", ())):
+            raise TypeError("it has a column of Python objects")  # Arrow would get their addresses
     if hasattr(data, "__arrow_c_stream__"):
         return _one_batch(pa.table(data))
     if hasattr(data, "__arrow_c_array__"):
@@ -216,6 +389,7 @@ def _from_arrow(data: Any) -> pa.RecordBatch | None:
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    table.validate()  # that offsets and lengths fit: what the columns hold is checked one by one
     batches = table.combine_chunks().to_batches()
     if not batches:
         return _empty(table.schema)
@@ -223,7 +397,7 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], type=field.type) for field in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def _tuple_width(data: Any) -> int | None:
@@ -254,7 +428,18 @@ def _is_convertible(given: pa.DataType, expected: pa.DataType) -> bool:
 def _cast(array: pa.Array, expected: pa.DataType) -> pa.Array:
     if pa.types.is_decimal(expected) and pa.types.is_integer(array.type):
         array = array.cast(pa.decimal128(20, 0))  # Arrow judges an integer by its type, a decimal by its value
-    return array.cast(expected)
+    found = array.cast(expected)
+    if pa.types.is_float32(expected) and pa.types.is_float64(array.type):
+        check_finite(found, array)
+    return found
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    if not pa.types.is_dictionary(array.type):
+        return array
+    if pa.types.is_string_view(array.type.value_type):  # for which Arrow has no `take`
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+    return array.dictionary_decode()
 
 
 def _is_value(value: Any, expected: pa.DataType) -> bool:
@@ -265,13 +450,13 @@ def _is_value(value: Any, expected: pa.DataType) -> bool:
     return True
 
 
-def _first_bad_row(array: pa.Array, expected: pa.DataType) -> int:
-    """The first row that does not cast, by halving."""
+def _first_bad_row(array: pa.Array, check: Callable[[pa.Array], object]) -> int:
+    """The first row that fails a check, by halving."""
     start, count = 0, len(array)
     while count > 1:
         half = count // 2
         try:
-            _cast(array.slice(start, half), expected)
+            check(array.slice(start, half))
         except _REFUSALS:
             count = half
         else:

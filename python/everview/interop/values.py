@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _FAMILIES = {
     "a boolean": (pa.bool_(),),
@@ -26,6 +27,18 @@ _FAMILIES = {
 _FAMILY = {kind.id: family for family, kinds in _FAMILIES.items() for kind in kinds}
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value of an object column of pandas stands for none: None, NaN, NaT, NA."""
+    kind: type = type(value)
+    return value is None or (isinstance(value, float) and value != value) or _is_marker(kind)  # noqa: PLR0124 NaN
+
+
+@lru_cache(maxsize=1024)
+def _is_marker(kind: type) -> bool:
+    """Whether values of a class are pandas' NA or NaT, which mean NULL wherever they stand."""
+    return kind.__name__ in ("NAType", "NaTType") and kind.__module__.split(".")[0] == "pandas"
+
+
 def array_of(values: list[Any], expected: pa.DataType) -> pa.Array:
     """The values as an array of this type; ``TypeError`` where a value is of another kind.
 
@@ -33,17 +46,30 @@ def array_of(values: list[Any], expected: pa.DataType) -> pa.Array:
     DataType(int16)
     """
     family = _FAMILY[expected.id]
-    for kind in set(map(type, values)):
+    kinds: set[type] = set(map(type, values))
+    markers = {kind for kind in kinds if _is_marker(kind)}
+    if markers:
+        values = [None if type(value) in markers else value for value in values]
+    for kind in kinds:
         if not _is_accepted(kind, family):
             raise TypeError(f"{kind.__name__} is not {family}")
     if family == "a datetime.datetime":
         values = [_timestamp(v) for v in values]
-    return pa.array(values, type=expected)
+    array = pa.array(values, type=expected)
+    if pa.types.is_float32(expected):
+        check_finite(array, pa.array(values, type=pa.float64()))
+    return array
+
+
+def check_finite(array: pa.Array, given: pa.Array) -> None:
+    """Refuse FLOATs that are infinite although the numbers they come from are not."""
+    if pc.any(pc.and_(pc.is_inf(array), pc.is_finite(given))).as_py():
+        raise ValueError("the number is beyond the range of FLOAT")
 
 
 @lru_cache(maxsize=1024)
 def _is_accepted(kind: type, family: str) -> bool:
-    if kind is type(None):
+    if kind is type(None) or _is_marker(kind):
         return True
     if family == "a boolean":
         return kind is bool or kind.__name__ in ("bool_", "bool")  # numpy's has either name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from everview.engine import commit_and_notify, refusals
-from everview.errors import CallbackError, ChangeError
+from everview.errors import CallbackError, ChangeError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,8 +65,8 @@ def commit(
     With ``receive`` the deltas go there, in pieces, as soon as nothing can refuse the batch any more; those of a session with callbacks
     when it has been applied. An interrupt comes before the batch is applied, or after it is applied, counted, and told to all callbacks.
     """
-    if on_missing not in ("error", "ignore"):
-        raise ChangeError("INVALID_ARGUMENT", f"on_missing is {on_missing!r}", hint="use 'error' or 'ignore'")
+    if not isinstance(on_missing, str) or on_missing not in ("error", "ignore"):
+        raise ChangeError("INVALID_ARGUMENT", f"on_missing is {shown(on_missing)}", hint="use 'error' or 'ignore'")
     with state.lock:
         state.require_changeable()
         bases = [state.table(name) for name, _, _ in changes]

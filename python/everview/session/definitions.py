@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from everview.engine import change_and_note, refusals
-from everview.errors import SchemaError
+from everview.errors import SchemaError, shown
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.plan.lower import plan_view
 from everview.session.state import BaseTable, MaintainedView, SessionState
@@ -16,8 +18,6 @@ from everview.sql.parse import parse_statements
 from everview.sql.statement import CreateTable, CreateView, DropTable, DropView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from everview.schema.table import Table
 
 logger = logging.getLogger("everview")
@@ -110,9 +110,15 @@ def _rates(state: SessionState, given: Mapping[str, int] | None) -> dict[str, in
     if given is None:
         observed = {key: base.updates for key, base in state.tables.items() if base.updates}
         return observed or None
-    for name in given:
+    if not isinstance(given, Mapping):
+        message = f"update_rates are numbers by table name, not {type(given).__name__}"
+        raise SchemaError("INVALID_ARGUMENT", message, hint='write update_rates={"table": 1000}')
+    for name, rate in given.items():
         state.table(name)
-    return {name.lower(): rate for name, rate in given.items()}
+        if isinstance(rate, bool) or not isinstance(rate, Integral) or not 0 <= rate < 2**63:
+            message = f"the update rate of table `{name}` is {shown(rate)}"
+            raise SchemaError("INVALID_ARGUMENT", message, hint="a rate is a whole number of changes, 0 or more")
+    return {name.lower(): int(rate) for name, rate in given.items()}
 
 
 def _refuse_reserved(what: str, names: list[str]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from everview.errors import AccessPatternError
+from everview.errors import AccessPatternError, cut, listed, shown
 from everview.interop.values import array_of
 from everview.plan.view_lookup import view_lookups
 from everview.schema.arrow import arrow_type
@@ -36,12 +36,12 @@ def lookup_arguments(
         data_type = planned.cores[0].query.variables[variable].type
         try:
             arrays.append(array_of([_fit(wanted[column.lower()], data_type)], arrow_type(data_type)))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
-            value = wanted[column.lower()]
+        except (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            value = shown(wanted[column.lower()])
             raise AccessPatternError(
                 "WRONG_TYPE",
-                f"view `{planned.view.name}`: column `{column}` is {str(data_type).upper()} and got {value!r}",
-                hint=str(error),
+                f"view `{planned.view.name}`: column `{column}` is {str(data_type).upper()} and got {value}",
+                hint=cut(str(error), 200),
             ) from None
     return [head.index(v) for v in chosen.variables], pa.RecordBatch.from_arrays(arrays, names=list(chosen.columns))
 
@@ -57,9 +57,9 @@ def _refusal(view: str, names: Sequence[str], given: list[str], lookups: Sequenc
     if not given:
         reason = "lookup() needs columns"
     elif unknown:
-        reason = f"there is no column `{unknown[0]}`"
+        reason = f"there is no column `{cut(unknown[0])}`"
     else:
-        reason = f"there is no index on ({', '.join(given)})"
+        reason = f"there is no index on ({listed(given)})"
     choices = "; ".join("(" + ", ".join(lk.columns) + ")" for lk in lookups)
     hint = f"look up by one of: {choices}" if choices else "this view has no index; filter to_arrow() instead"
     return AccessPatternError(

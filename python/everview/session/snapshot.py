@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from everview.errors import SnapshotError
+from everview.errors import EverviewError, SnapshotError, cut
 from everview.schema.datatype import parse_type
 from everview.schema.table import Column, ForeignKey, Retention, Table
 from everview.session.commit import commit
@@ -92,14 +92,17 @@ def restore(path: str | PathLike[str]) -> Session:
     header, blobs = _parse(Path(path).read_bytes(), str(path))
     state = SessionState()
     try:
-        _load(state, header, blobs)
-    except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+        _load(state, header, blobs, str(path))
+    except SnapshotError:
+        state.close()
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, pa.ArrowException) as error:
         state.close()
         raise _damaged(str(path), f"its content is not a session: {error}") from error
     return Session(state)
 
 
-def _load(state: SessionState, header: dict[str, Any], blobs: list[bytes]) -> None:
+def _load(state: SessionState, header: dict[str, Any], blobs: list[bytes], path: str) -> None:
     for definition, window, blob in zip(header["tables"], _windows(header), blobs, strict=True):
         table = _table_from_json(definition)
         create_table(state, table)
@@ -111,7 +114,15 @@ def _load(state: SessionState, header: dict[str, Any], blobs: list[bytes]) -> No
             commit(state, [(table.name, "changes", part)], deltas=False)
         base.updates = 0  # the trees are chosen by the rates of their time, as they were
     for view in header["views"]:
-        create_view(state, view["name"], view["sql"], view["rates"])
+        try:
+            create_view(state, view["name"], view["sql"], view["rates"])
+        except EverviewError as error:
+            raise SnapshotError(
+                "SNAPSHOT_SQL",
+                f"`{path}` is whole, but this everview refuses the SQL text of its view `{cut(str(view['name']))}`: {error}",
+                hint="restore it with the everview that wrote it, and drop the view or change its text there",
+                view=view["name"],
+            ) from error
     for base, updates in zip(state.tables.values(), header["updates"], strict=True):
         base.updates = updates
     state.version = header["version"]

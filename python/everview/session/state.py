@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from everview.engine import Database
-from everview.errors import SchemaError, SessionError
+from everview.errors import SchemaError, SessionError, cut, listed, shown
 from everview.interop.batch import MULTIPLICITY, BatchReader
 from everview.machine import default_delta_limit
 from everview.schema.arrow import arrow_type
@@ -106,16 +106,16 @@ class SessionState:
         """The table of this name."""
         found = self.tables.get(name.lower()) if isinstance(name, str) else None
         if found is None:
-            known = ", ".join(t.table.name for t in tuple(self.tables.values())) or "none"
-            raise SchemaError("UNKNOWN_TABLE", f"there is no table `{name}`", hint=f"the tables are: {known}")
+            known = listed(t.table.name for t in self.tables.values()) or "none"
+            raise SchemaError("UNKNOWN_TABLE", f"there is no table `{_named(name)}`", hint=f"the tables are: {known}")
         return found
 
     def view(self, name: str) -> MaintainedView:
         """The view of this name."""
         found = self.views.get(name.lower()) if isinstance(name, str) else None
         if found is None:
-            known = ", ".join(v.name for v in tuple(self.views.values())) or "none"
-            raise SchemaError("UNKNOWN_VIEW", f"there is no view `{name}`", hint=f"the views are: {known}")
+            known = listed(v.name for v in self.views.values()) or "none"
+            raise SchemaError("UNKNOWN_VIEW", f"there is no view `{_named(name)}`", hint=f"the views are: {known}")
         return found
 
     def require_open(self) -> None:
@@ -155,3 +155,7 @@ class SessionState:
             self.kernel = Database()
             self.tables = {}
             self.views = {}
+
+
+def _named(name: Any) -> str:
+    return cut(name) if isinstance(name, str) else shown(name)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from everview.analysis.classification import QueryClass
 from everview.engine import refusals
-from everview.errors import AccessPatternError, SessionError, StaleIteratorError
+from everview.errors import AccessPatternError, SessionError, StaleIteratorError, shown
 from everview.interop.batch import MULTIPLICITY
 from everview.interop.expand import expand
 from everview.plan.explain import Format, explain
@@ -102,9 +102,11 @@ class View:
 
         A later commit ends it with ``StaleIteratorError``.
         """
-        if rows < 1:
-            message = f"batches of {rows} rows were asked for"
-            raise AccessPatternError("INVALID_ARGUMENT", message, hint="a batch holds at least one row")
+        if not isinstance(rows, int) or isinstance(rows, bool) or not 1 <= rows < 2**31:
+            message = f"batches of {shown(rows)} rows were asked for"
+            raise AccessPatternError(
+                "INVALID_ARGUMENT", message, hint="a batch holds at least one row, and fewer than 2^31"
+            )
         return self._expanded(self._open(), rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

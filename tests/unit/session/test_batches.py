@@ -3,6 +3,7 @@
 import datetime as dt
 from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -42,7 +43,29 @@ FORMS = {
     "__arrow_c_array__": Array,
     "pandas": TABLE.to_pandas,
     "pandas with an index": lambda: TABLE.to_pandas().set_axis([7, 8, 9]),
+    "pandas with categories": lambda: TABLE.to_pandas().astype({"s": "category"}),
+    "pandas with its own types": lambda: TABLE.to_pandas().convert_dtypes(),
+    "pandas with Arrow types": lambda: TABLE.to_pandas(types_mapper=pd.ArrowDtype),
+    "pandas with integers that became floats": lambda: TABLE.to_pandas().astype({"k": "float64"}),
+    "pandas with objects": lambda: TABLE.to_pandas().astype(object),
     "polars": lambda: pl.DataFrame({"k": [1, 2, 3], "s": ["a", None, "c"]}),
+    "polars, lazy": lambda: pl.DataFrame({"k": [1, 2, 3], "s": ["a", None, "c"]}).lazy(),
+    "polars, Categorical": lambda: pl.DataFrame(ROWS, schema={"k": pl.Int64, "s": pl.Categorical}, orient="row"),
+    "polars, Enum": lambda: pl.DataFrame(ROWS, schema={"k": pl.UInt8, "s": pl.Enum(["c", "b", "a"])}, orient="row"),
+    "polars in chunks": lambda: pl.concat(
+        [pl.DataFrame([row], schema={"k": pl.Int64, "s": pl.Categorical}, orient="row") for row in ROWS], rechunk=False
+    ),
+    "a generator of tuples": lambda: (row for row in ROWS),
+    "a generator of dicts": lambda: ({"k": k, "s": s} for k, s in ROWS),
+    "an iterator": lambda: iter(ROWS),
+    "a set": lambda: set(ROWS),
+    "the values of a dict": lambda: dict(enumerate(ROWS)).values(),
+    "columns as lists": lambda: {"k": [1, 2, 3], "S": ["a", None, "c"]},
+    "columns of every kind": lambda: {"k": np.array([1, 2, 3], dtype="int16"), "s": pl.Series(["a", None, "c"])},
+    "columns of pandas": lambda: {"k": pd.Series([1.0, 2, 3]), "s": pd.Series(["a", np.nan, "c"])},
+    "columns of pyarrow": lambda: {"k": TABLE["k"].chunk(0), "s": TABLE["s"]},
+    "columns as ranges and generators": lambda: {"k": range(1, 4), "s": (s for _, s in ROWS)},
+    "dicts with pandas' missing values": lambda: [{"k": 1, "s": "a"}, {"k": 2, "s": pd.NA}, {"k": 3, "s": "c"}],
     "dicts": lambda: [{"k": k, "s": s} for k, s in ROWS],
     "dicts that leave NULL out": lambda: [{"k": 1, "s": "a"}, {"k": 2}, {"k": 3, "s": "c"}],
     "tuples": lambda: list(ROWS),
@@ -78,6 +101,15 @@ def test_every_form_of_batch(db, view, bag, form):
         TABLE.to_batches()[0].slice(0, 0),
         TABLE.slice(0, 0).to_pandas().astype({"k": "int64"}),
         TABLE.schema.empty_table(),
+        pd.DataFrame(),
+        pd.DataFrame(columns=["k", "s"]),
+        pd.DataFrame({"k": [], "s": []}),
+        pd.DataFrame({"k": pd.Series([], dtype="datetime64[ns]"), "s": pd.Series([], dtype="int8")}),
+        pl.DataFrame(),
+        pl.DataFrame(schema={"k": pl.Int8, "s": pl.Categorical}),
+        {},
+        {"k": [], "s": []},
+        iter(()),
     ],
     ids=lambda e: type(e).__module__ + "." + type(e).__name__,
 )
@@ -170,6 +202,7 @@ def test_values_come_back(db, sql_type):
 
 WRONG = {
     "BOOLEAN": [1, "true"],
+    "FLOAT": [1e300, -1e39, 2**100, "1"],
     "SMALLINT": [2**15, 1.0],
     "INT": [2**31, "1", True],
     "BIGINT": [2**63, 1.5, Decimal(1), True],
@@ -198,6 +231,10 @@ def test_wrong_values_are_refused_by_row(db, sql_type, value):
     assert error.hint
 
 
+OFFSETS_AND_BYTES = [pa.py_buffer(np.array([0, 1, 3], dtype="int32").tobytes()), pa.py_buffer(b"a\xff\xfe")]  # no UTF-8
+DIGITS = (5).to_bytes(16, "little") + (10**9).to_bytes(16, "little")  # more than the type says
+
+
 @pytest.mark.parametrize(
     ("sql_type", "array"),
     [
@@ -207,6 +244,12 @@ def test_wrong_values_are_refused_by_row(db, sql_type, value):
         ("DECIMAL(4, 2)", pa.array([1, 100])),
         ("DECIMAL(4, 2)", pa.array([Decimal("1.000"), Decimal("1.234")])),
         ("TIMESTAMP", pa.array([1000, 1], type=pa.timestamp("ns"))),
+        ("TIMESTAMP", pa.array([0, 2**62], type=pa.timestamp("s"))),
+        ("FLOAT", pa.array([1.5, 1e300])),
+        ("FLOAT", pa.array([1.5, -1e39])),
+        ("DATE", pa.array([0, 5], type=pa.date64())),
+        ("STRING", pa.Array.from_buffers(pa.string(), 2, [None, *OFFSETS_AND_BYTES])),
+        ("DECIMAL(4, 2)", pa.Array.from_buffers(pa.decimal128(2, 1), 2, [None, pa.py_buffer(DIGITS)])),
     ],
 )
 def test_columns_that_would_lose_something_are_refused_by_row(db, sql_type, array):
@@ -234,6 +277,107 @@ def test_columns_of_another_kind_are_refused(db, sql_type, array):
         db.apply({"t": pa.table({"x": array})})
     assert refusal.value.code == "WRONG_TYPE"
     assert "convert" in refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "array"),
+    [
+        ("TIMESTAMP", pa.array([0, 2**63 - 1], type=pa.timestamp("us", tz="UTC"))),
+        ("TIMESTAMP", pa.array([0, -(2**63)], type=pa.timestamp("us"))),
+        ("TIMESTAMP", pa.array([None, 253402300800], type=pa.timestamp("s"))),
+        ("DATE", pa.array([0, 2932897], type=pa.date32())),
+        ("DATE", pa.array([0, -719163], type=pa.date32())),
+        ("DATE", pa.array([0, 2**31 - 1], type=pa.date32())),
+    ],
+)
+def test_dates_beyond_the_calendar_are_refused_by_row(db, sql_type, array):
+    db.execute(f"CREATE TABLE t (x {sql_type})")
+    v = db.create_view("v", "SELECT x FROM t")
+    for batch in (pa.table({"x": array}), pa.record_batch({"x": array}), {"x": array}):
+        with pytest.raises(ev.ChangeError, match="table `t`, row 1") as refusal:
+            db.apply({"t": batch})
+        assert refusal.value.code == "DATETIME_OVERFLOW"
+    assert list(v) == []
+
+
+def test_floats_are_rounded_to_the_nearest(db):
+    db.execute("CREATE TABLE t (x FLOAT)")
+    v = db.create_view("v", "SELECT x FROM t")
+    db.insert("t", [(0.1,), (float("inf"),), (float("nan"),), (3.4028234e38,)])
+    db.insert("t", pa.table({"x": [0.1, float("-inf"), None]}))
+    found = v.to_arrow()["x"].to_pylist()
+    assert found.count(float(np.float32(0.1))) == 2 and float("inf") in found and None in found
+
+
+def test_all_bad_columns_are_named_at_once(db, state):
+    db.execute("CREATE TABLE t (a INT, b STRING, c DATE, d DOUBLE)")
+    before = state(db)
+    columns = {"a": ["x", "y"], "b": [1, 2], "zz": [0, 0], "D": [1.0, 2.0]}
+    for batch in (pa.table(columns), pd.DataFrame(columns), pl.DataFrame(columns)):
+        with pytest.raises(ev.ChangeError, match="4 columns do not fit") as refusal:
+            db.apply({"t": batch})
+        problems = refusal.value.parameters["problems"]
+        assert [(p["code"], p["column"]) for p in problems] == [
+            ("UNKNOWN_COLUMN", "zz"),
+            ("WRONG_TYPE", "a"),
+            ("WRONG_TYPE", "b"),
+            ("MISSING_COLUMN", "c"),
+        ]
+        assert refusal.value.code == "UNKNOWN_COLUMN"
+        assert all(f"`{name}`" in str(refusal.value) for name in ("zz", "a", "b", "c"))
+    with pytest.raises(ev.ChangeError) as refusal:
+        db.insert("t", [(1, "x", None, 0.5), (1, 5, "2020", 0.5), ("z", "x", None, None)])
+    assert [(p["row"], p["column"]) for p in refusal.value.parameters["problems"]] == [(2, "a"), (1, "b"), (1, "c")]
+    assert state(db) == before
+
+
+def test_our_own_pandas_output_comes_back(db):
+    """With NULLs in every type: integers come out as floats, booleans and dates as objects."""
+    columns = ", ".join(f"c{i} {name}" for i, name in enumerate(TYPES))
+    db.execute(f"CREATE TABLE t ({columns}); CREATE TABLE again ({columns})")
+    rows = [*zip(*TYPES.values()), (None,) * len(TYPES)]
+    db.insert("t", [tuple(v if v not in (-(2**63), 2**63 - 1) else 2**53 for v in row) for row in rows])
+    frame = db.create_view("v", "SELECT * FROM t").to_pandas()
+    assert str(frame["c1"].dtype) == "float64"
+    db.insert("again", frame)
+    again = db.create_view("w", "SELECT * FROM again")
+    assert sorted(map(repr, again.to_arrow().to_pylist())) == sorted(map(repr, db.view("v").to_arrow().to_pylist()))
+
+
+@pytest.mark.parametrize("value", [1.5, 2.0**53 + 2, -(2.0**60), float("inf")])
+def test_floats_of_pandas_that_are_no_integers_are_refused(db, value):
+    db.execute("CREATE TABLE t (x BIGINT)")
+    with pytest.raises(ev.ChangeError, match="table `t`, row 2") as refusal:
+        db.insert("t", pd.DataFrame({"x": [1.0, np.nan, value]}))
+    assert refusal.value.code == "WRONG_TYPE" and repr(value) in str(refusal.value)
+
+
+def test_a_generator_that_fails_changes_nothing_and_its_error_is_its_own(db, view, state):
+    def rows():
+        yield (1, "a")
+        raise KeyError("mine")
+
+    before = state(db)
+    with pytest.raises(KeyError, match="mine"):
+        db.insert("t", rows())
+    assert state(db) == before
+
+
+def test_keys_can_be_deleted_in_every_form(db, bag):
+    db.execute("CREATE TABLE k (a INT, b INT, x STRING, PRIMARY KEY (a, b))")
+    keys = [(1, 2), (3, 4)]
+    for form in (
+        keys,
+        iter(keys),
+        [{"b": 2, "a": 1}, {"a": 3, "b": 4}],
+        {"A": [1, 3], "B": [2, 4]},
+        pd.DataFrame(keys, columns=["a", "b"]),
+        pl.DataFrame(keys, schema=["b", "a"], orient="row").select(a="b", b="a").lazy(),
+    ):
+        db.insert("k", [(1, 2, "x"), (3, 4, "y"), (5, 6, "z")])
+        db.delete("k", form)
+        assert bag(db.table_rows("k")) == [(5, 6, "z", 1)]
+        db.delete("k", [(5, 6)])
 
 
 def test_conversions_that_lose_nothing(db, bag):
@@ -264,7 +408,7 @@ def test_char_is_padded_and_too_long_texts_are_refused(db, bag):
 
 
 @pytest.mark.parametrize(
-    "rows", [5, "abc", {"k": [1]}, [5], ["ab"], [{"k": 1, "s": "a"}, (1, "a")], [(1, "a"), {"k": 1}], [None]]
+    "rows", [5, "abc", b"abc", {"k": 1, "s": "a"}, {"k": [1], "s": ["a", "b"]}, {"k": [1], "s": "a"}, object(), [5], ["ab"], [{"k": 1, "s": "a"}, (1, "a")], [(1, "a"), {"k": 1}], [None]]
 )
 def test_what_is_no_batch_is_refused(db, view, rows):
     with pytest.raises(ev.ChangeError) as refusal:
