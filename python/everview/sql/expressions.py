@@ -10,7 +10,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlglot import exp, tokenize
+from sqlglot import exp
 
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BOOLEAN, DATE, INT, NULL, STRING, Kind
@@ -98,13 +98,8 @@ class ExpressionLowering:
         return Literal(node.this, STRING) if node.is_string else number_literal(node.this)
 
     def _adjacent_strings(self, node: exp.Concat) -> Expression:
-        """``'a' 'b'`` is ``'ab'``; without a blank between, the quote is doubled: ``'it''s'`` holds one quote."""
-        source, text, end = text_of(node, self.sql), "", -1
-        for token in tokenize(source, read="spark"):  # the tree has places for the first part only
-            quote = source[token.start]
-            text += (quote if token.start == end and source[end - 1] == quote else "") + token.text
-            end = token.end + 1
-        return Literal(text, STRING)
+        """``'a' 'b'`` is ``'ab'``."""
+        return Literal("".join(part.name for part in node.expressions), STRING)
 
     def _paren(self, node: exp.Paren) -> Expression:
         return self.lower(node.this)
@@ -153,7 +148,7 @@ class ExpressionLowering:
             if isinstance(operand.value, int):
                 return Literal(in_range(-operand.value, operand.type), operand.type)
             if isinstance(operand.value, float | Decimal):
-                return Literal(-operand.value, operand.type)
+                return Literal(_negated(operand.value), operand.type)
         return negate(operand)
 
     # Conditions.
@@ -362,6 +357,10 @@ def _flatten(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
         else:
             found.append(part)
     return found
+
+
+def _negated(value: float | Decimal) -> float | Decimal:
+    return value.copy_negate() if isinstance(value, Decimal) else -value  # `-` would round to 28 digits
 
 
 def _check_pattern(pattern: Expression, escape: Expression | None) -> None:

@@ -1,6 +1,6 @@
 """The Spark parser of sqlglot, made to keep what errors and lowering need.
 
-Two changes to sqlglot's own Spark parser:
+Three changes to sqlglot's own Spark parser:
 
 - **Every node knows its place.** sqlglot records positions for identifiers and some functions only. Here each parse
   method that returns a node notes the tokens it consumed, so ``span_of`` can point at any construct. A node that was
@@ -9,6 +9,8 @@ Two changes to sqlglot's own Spark parser:
   ``TsOrDsAdd``, ``year(x)`` to ``Year(TsOrDsToDate(x))``), which loses Spark's typing. With an empty function table
   every call is ``Anonymous`` and ``sql/functions.py`` gives it its meaning. Only the calls with a syntax of their own
   (CAST, EXTRACT, SUBSTRING ... FROM, TRIM ... FROM) keep their parsers.
+- **A doubled quote is a quote.** sqlglot's tokens for ``'it''s'`` are two texts side by side; they are put together
+  before anything is parsed, so that every literal, wherever it stands, means what Spark says.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import Span, SqlParseError
 
@@ -130,7 +133,7 @@ def parse(sql: str) -> list[exp.Expr]:
     """The statements of ``sql`` as sqlglot trees with spans; empty statements are left out."""
     dialect = _Dialect()
     try:
-        tokens = dialect.tokenize(sql)
+        tokens = _with_doubled_quotes(dialect.tokenize(sql), sql)
         trees = dialect.parser().parse(tokens, sql)
         return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     except RecursionError:
@@ -145,6 +148,26 @@ def parse(sql: str) -> list[exp.Expr]:
         raise _syntax_error(sql, Span(start, start + width), message) from None
     except TokenError as error:
         raise _syntax_error(sql, _token_error_span(sql, str(error)), "the text cannot be split into tokens") from None
+
+
+def _with_doubled_quotes(tokens: list[Token], sql: str) -> list[Token]:
+    """The tokens with texts that touch, quote to quote, made one: ``'it'`` and ``'s'`` are ``'it''s'``."""
+    found: list[Token] = []
+    for token in tokens:
+        last = found[-1] if found else None
+        if (
+            last is not None
+            and token.token_type is last.token_type is TokenType.STRING
+            and token.start == last.end + 1
+            and sql[token.start] == sql[last.end]
+        ):
+            text = last.text + sql[token.start] + token.text
+            found[-1] = Token(
+                TokenType.STRING, text, token.line, token.col, last.start, token.end, [*last.comments, *token.comments]
+            )
+        else:
+            found.append(token)
+    return found
 
 
 def parse_query(sql: str) -> exp.Expr:

@@ -5,17 +5,20 @@ is joined on, or asked for by ``request``, becomes a variable. Conditions over o
 
 Casts between exact numbers that lose nothing (INT to BIGINT, BIGINT to DECIMAL) are taken off terms and put back when
 the atom is bound, so that ``a.x = b.y AND a.x = c.z`` is one class whatever the integer types are. The variable then
-has the widest type, and ``reference`` casts it back to the type of the column that was asked for.
+has the widest type, and ``reference`` casts it back to the type of the column that was asked for. Where no type of 38
+digits holds all values of the class, the variable has the narrowest one: values that are equal are of every type of the
+class, so rows with other values join nothing and are dropped (``_is_among``).
 """
 
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
 from everview.query.expression import Call, ColumnRef, Expression, Literal, columns_of, walk
-from everview.schema.datatype import BOOLEAN, DataType, Kind
+from everview.schema.datatype import BOOLEAN, DataType, Kind, decimal
 from everview.sql.coercion import cast_to, common_type, compare, decimal_for
 from everview.sql.reject import reject
 from everview.sql.scope import atoms_of, is_qualified, split_reference, unqualified
@@ -148,9 +151,12 @@ class CoreBuilder:
         return [t for t in self._parent if self._find(t) == root] or [root]
 
     def _type(self, root: Term) -> DataType:
-        found = root[1].type
-        for _, expression in self._members(root):
-            found = common_type(found, expression.type) or found
+        types = [expression.type for _, expression in self._members(root)]
+        if len(set(types)) > 1 and all(map(_is_exact, types)):
+            return _exact_type(types)
+        found = types[0]
+        for data_type in types[1:]:
+            found = common_type(found, data_type) or found
         return found
 
     def _base_name(self, root: Term, hints: Mapping[Term, str]) -> tuple[str, str]:
@@ -166,10 +172,11 @@ class CoreBuilder:
         filters = list(self._filters[name])
         bindings: list[tuple[str, Expression]] = []
         for root, variable in self._variables.items():
-            mine = [cast_to(e, variable.type) for a, e in self._members(root) if a == name]
+            mine = [e for a, e in self._members(root) if a == name]
             filters += [compare("eq", mine[0], other) for other in mine[1:]]
             if mine:
-                bindings.append((variable.name, unqualified(mine[0])))
+                filters += _is_among(mine[0], variable.type)
+                bindings.append((variable.name, unqualified(cast_to(mine[0], variable.type))))
         position = {c.name: i for i, c in enumerate(table.columns)}
         bindings.sort(key=lambda b: min((position[c] for c in columns_of(b[1])), default=len(position)))
         factors = tuple(unqualified(f[name]) if name in f else None for _, f in self._components)
@@ -225,14 +232,45 @@ def _is_exact(data_type: DataType) -> bool:
     return data_type.is_integer or data_type.kind is Kind.DECIMAL
 
 
+def _holds(target: DataType, source: DataType) -> bool:
+    """Whether an exact number type has all values of another."""
+    one, two = decimal_for(source), decimal_for(target)
+    return one.scale <= two.scale and one.precision - one.scale <= two.precision - two.scale
+
+
+def _exact_type(types: Sequence[DataType]) -> DataType:
+    """The type in which values of different exact types are joined: one that holds them all, else what all have in common."""
+    widest = types[0]
+    for data_type in types[1:]:
+        widest = common_type(widest, data_type) or widest
+    if all(_holds(widest, t) for t in types):
+        return widest
+    decimals = [decimal_for(t) for t in types]
+    digits, scale = min(d.precision - d.scale for d in decimals), min(d.scale for d in decimals)
+    return decimal(max(1, digits + scale), scale)
+
+
+def _is_among(expression: Expression, target: DataType) -> list[Expression]:
+    """The conditions, none of which can fail, under which a cast to ``target`` keeps the value."""
+    if not (_is_exact(expression.type) and _is_exact(target)) or _holds(target, expression.type):
+        return []
+    largest = Decimal((0, (9,) * target.precision, -target.scale))
+    return [
+        compare("ge", expression, Literal(largest.copy_negate(), target)),
+        compare("le", expression, Literal(largest, target)),
+        compare(
+            "eq", expression, cast_to(expression, target)
+        ),  # cannot overflow within these bounds, whatever it rounds
+    ]
+
+
 def _stripped(expression: Expression) -> Expression:
     """The expression without casts between exact numbers that lose nothing."""
     while isinstance(expression, Call) and expression.op == "cast":
         source, target = expression.args[0].type, expression.type
         if not (_is_exact(source) and _is_exact(target)) or (target.is_integer and not source.is_integer):
             break
-        one, two = decimal_for(source), decimal_for(target)
-        if one.scale > two.scale or one.precision - one.scale > two.precision - two.scale:
+        if not _holds(target, source):
             break
         expression = expression.args[0]
     return expression
