@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from everview.errors import SchemaError
-from everview.query.expression import Call, ColumnRef, Expression, walk
+from everview.query.expression import ColumnRef, Expression, parts, rewrite
 from everview.sql.reject import close_matches
 from everview.sql.spans import span_of, text_of
 
@@ -44,7 +44,7 @@ def split_reference(reference: ColumnRef) -> tuple[str, str]:
 
 def columns_in(expression: Expression) -> tuple[ColumnRef, ...]:
     """The columns of atoms that an expression reads, each once, in order."""
-    found = (e for e in walk(expression) if isinstance(e, ColumnRef) and is_qualified(e))
+    found = (e for e in parts(expression) if isinstance(e, ColumnRef) and is_qualified(e))
     return tuple(dict.fromkeys(found))
 
 
@@ -55,12 +55,11 @@ def atoms_of(expression: Expression) -> tuple[str, ...]:
 
 def unqualified(expression: Expression) -> Expression:
     """An expression over one atom in terms of the columns of its table."""
-    if isinstance(expression, ColumnRef):
-        return ColumnRef(split_reference(expression)[1], expression.type, expression.nullable)
-    if isinstance(expression, Call):
-        args = tuple(unqualified(a) for a in expression.args)
-        return Call(expression.op, args, expression.type, expression.nullable)
-    return expression
+
+    def bare(part: Expression) -> Expression | None:
+        return ColumnRef(split_reference(part)[1], part.type, part.nullable) if isinstance(part, ColumnRef) else None
+
+    return rewrite(expression, bare)
 
 
 @dataclass(frozen=True, slots=True)

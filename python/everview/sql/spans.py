@@ -1,6 +1,6 @@
 """The Spark parser of sqlglot, made to keep what errors and lowering need.
 
-Three changes to sqlglot's own Spark parser:
+Four changes to sqlglot's own Spark parser:
 
 - **Every node knows its place.** sqlglot records positions for identifiers and some functions only. Here each parse
   method that returns a node notes the tokens it consumed, so ``span_of`` can point at any construct. A node that was
@@ -11,12 +11,14 @@ Three changes to sqlglot's own Spark parser:
   (CAST, EXTRACT, SUBSTRING ... FROM, TRIM ... FROM) keep their parsers.
 - **A doubled quote is a quote.** sqlglot's tokens for ``'it''s'`` are two texts side by side; they are put together
   before anything is parsed, so that every literal, wherever it stands, means what Spark says.
+- **A join without ON is complete.** sqlglot looks for the ON of ``a JOIN b JOIN c`` behind the joins that follow, which
+  is not Spark's grammar and takes exponential time.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -25,6 +27,10 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import Span, SqlParseError
+from everview.sql.nesting import check_nesting, room_to_recurse, too_deep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 _SPAN = "everview_span"
 
@@ -96,12 +102,30 @@ class _Parser(SparkParser):
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"],
     }
 
+    _in_join = False
+
+    def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
+        return self._with_join(True, super()._parse_join, *args, **kwargs)
+
+    def _parse_table(self, *args: Any, **kwargs: Any) -> Any:
+        return self._with_join(False, super()._parse_table, *args, **kwargs)
+
+    def _parse_joins(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        return iter(()) if self._in_join else super()._parse_joins(*args, **kwargs)
+
+    def _with_join(self, inside: bool, parse: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        outer, self._in_join = self._in_join, inside
+        try:
+            return parse(*args, **kwargs)
+        finally:
+            self._in_join = outer
+
     def _warn_unsupported(self) -> None:
         """Nothing: a statement that sqlglot does not know is refused by us, by name."""
 
 
 def _recording(name: str) -> Any:
-    inherited = getattr(SparkParser, name)
+    inherited = getattr(_Parser, name)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         first = self._index
@@ -134,7 +158,9 @@ def parse(sql: str) -> list[exp.Expr]:
     dialect = _Dialect()
     try:
         tokens = _with_doubled_quotes(dialect.tokenize(sql), sql)
-        trees = dialect.parser().parse(tokens, sql)
+        check_nesting(tokens, sql)
+        with room_to_recurse():
+            trees = dialect.parser().parse(tokens, sql)
         return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     except RecursionError:
         raise too_deep(sql) from None
@@ -209,12 +235,6 @@ def _place(node: exp.Expr) -> tuple[int, int] | None:
     if known is None and "start" in node.meta:
         known = (node.meta["start"], node.meta["end"] + 1)
     return known
-
-
-def too_deep(sql: str) -> SqlParseError:
-    """The error for a text whose nesting exceeds Python's stack."""
-    message = "the text is nested too deeply"
-    return SqlParseError("SYNTAX_ERROR", message, sql=sql, span=Span(0, len(sql)), hint="use fewer levels of nesting")
 
 
 def _syntax_error(sql: str, span: Span, message: str) -> SqlParseError:

@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
-from everview.query.expression import Call, ColumnRef, Expression, Literal, columns_of, walk
+from everview.query.expression import Call, ColumnRef, Expression, Literal, columns_of, occurrences, rewrite
 from everview.schema.datatype import BOOLEAN, DataType, Kind, decimal
 from everview.sql.coercion import cast_to, common_type, compare, decimal_for
 from everview.sql.reject import reject
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from everview.sql.resolve import Condition
 
 Term = tuple[str, Expression]
+_LONGEST_NAME = 40
 
 
 class CoreBuilder:
@@ -102,12 +103,11 @@ class CoreBuilder:
 
     def over_head(self, expression: Expression) -> Expression:
         """An expression with its columns, which were requested, replaced by head variables."""
-        if isinstance(expression, ColumnRef) and is_qualified(expression):
-            return self.reference(expression)
-        if isinstance(expression, Call):
-            args = tuple(self.over_head(a) for a in expression.args)
-            return Call(expression.op, args, expression.type, expression.nullable)
-        return expression
+
+        def variable(part: Expression) -> Expression | None:
+            return self.reference(part) if isinstance(part, ColumnRef) and is_qualified(part) else None
+
+        return rewrite(expression, variable)
 
     def variable(self, root: Term) -> Variable:
         """The variable of a class."""
@@ -195,24 +195,33 @@ def unique_name(name: str, taken: set[str]) -> str:
 
 def identifier_of(expression: Expression) -> str:
     """A readable name for a computed expression: ``year_o_orderdate``."""
-    words = []
-    for part in walk(expression):
+    words: list[str] = []
+    for part in occurrences(expression):
         if isinstance(part, ColumnRef):
             words.append(split_reference(part)[1] if is_qualified(part) else part.name)
         elif isinstance(part, Literal):
             words.append("null" if part.value is None else str(part.value))
         elif part.op != "cast":
             words.append(part.op)
-    text = re.sub(r"\W+", "_", "_".join(words)).strip("_")[:40] or "value"
+        if len(words) > 2 * _LONGEST_NAME:  # enough, even if half of them are blanks
+            break
+    text = re.sub(r"\W+", "_", "_".join(words)).strip("_")[:_LONGEST_NAME] or "value"
     return f"c_{text}" if text[0].isdigit() else text
 
 
 def _conjuncts(expression: Expression) -> Iterable[Expression]:
-    if isinstance(expression, Call) and expression.op == "and":
-        for arg in expression.args:
-            yield from _conjuncts(arg)
-    else:
-        yield expression
+    """What is combined by AND, each once."""
+    seen: set[int] = set()
+    open_parts = [expression]
+    while open_parts:
+        part = open_parts.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, Call) and part.op == "and":
+            open_parts += reversed(part.args)
+        else:
+            yield part
 
 
 def _conjunction(filters: list[Expression]) -> Expression | None:

@@ -236,20 +236,3 @@ def test_the_message_points_into_the_text(tables) -> None:
         "Hint: supported across tables is `left expression = right expression`, combined by AND; "
         "any boolean expression may be used over one table",
     ]
-
-
-def test_deep_nesting_is_an_error_of_ours(tables) -> None:
-    with pytest.raises(SqlParseError, match="nested too deeply"):
-        lower_query("v", f"SELECT {'(' * 3000}x{')' * 3000} AS z FROM t", tables)
-
-
-def test_long_chains_are_fine(tables) -> None:
-    condition = " AND ".join(f"x <> {n}" for n in range(3000))
-    assert len(lower_query("v", f"SELECT x FROM t WHERE {condition}", tables).stages) == 1
-
-
-@pytest.mark.parametrize("terms", [80, 300, 3000])
-def test_expressions_nested_too_deeply(terms):
-    g = Table("g", (Column("a", BIGINT),))
-    with pytest.raises(SqlParseError, match="nested too deeply"):
-        lower_query("v", f"SELECT {' + '.join(['a'] * terms)} AS s FROM g", {"g": g})
