@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from everview.schema.table import Table
 
 
+MOST_TABLES = 100
+"""The most occurrences of tables in a query. A CTE that joins itself doubles them, so without a limit texts may explode."""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A conjunct with its place in the SQL text."""
@@ -201,6 +205,8 @@ class Resolver:
             raise SchemaError(
                 "UNKNOWN_TABLE", f"table `{text}` is unknown", sql=self.sql, span=span_of(node), hint=hint
             )
+        if len(self.atoms) == MOST_TABLES:
+            raise reject("TOO_MANY_TABLES", self.sql, node, most=MOST_TABLES)
         atom = self._claim(alias, prefix)
         self.atoms[atom] = table
         columns = tuple((c.name, qualified(atom, c)) for c in table.columns)

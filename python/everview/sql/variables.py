@@ -42,7 +42,7 @@ class CoreBuilder:
         self._name = name
         self._atoms = atoms
         self._filters: dict[str, list[Expression]] = {atom: [] for atom in atoms}
-        self._parent: dict[Term, Term] = {}
+        self._classes: dict[Term, list[Term]] = {}  # of each term its class, in the order in which terms came up
         self._head: list[Term] = []
         self._asked: dict[Term, Expression] = {}
         self._components: list[tuple[str, Mapping[str, Expression]]] = []
@@ -77,7 +77,7 @@ class CoreBuilder:
 
     def freeze(self, preferred: Mapping[Term, str], hints: Mapping[Term, str]) -> None:
         """Name the variables. ``preferred`` names are taken as they are, ``hints`` serve computed variables."""
-        roots = list(dict.fromkeys([*self._head, *(self._find(t) for t in self._parent)]))
+        roots = list(dict.fromkeys([*self._head, *(self._find(t) for t in self._classes)]))
         taken = {name.lower() for name in preferred.values()}
         bases = {r: self._base_name(r, hints) for r in roots if r not in preferred}
         counts: dict[str, int] = {}
@@ -136,19 +136,20 @@ class CoreBuilder:
         raise reject("CROSS_TABLE_CONDITION", self._sql, span, tables=tables)
 
     def _find(self, term: Term) -> Term:
-        while term in self._parent and self._parent[term] != term:
-            term = self._parent[term]
-        return term
+        """The first term of its class."""
+        return self._members(term)[0]
 
     def _unite(self, one: Term, two: Term) -> None:
-        for term in (one, two):
-            self._parent.setdefault(term, term)
-        order = {term: n for n, term in enumerate(self._parent)}
-        first, second = sorted((self._find(one), self._find(two)), key=order.__getitem__)
-        self._parent[second] = first
+        first, second = (self._classes.setdefault(term, [term]) for term in (one, two))
+        if first is second:
+            return
+        order = {term: n for n, term in enumerate(self._classes)}
+        united = sorted([*first, *second], key=order.__getitem__)
+        for term in united:
+            self._classes[term] = united
 
-    def _members(self, root: Term) -> list[Term]:
-        return [t for t in self._parent if self._find(t) == root] or [root]
+    def _members(self, term: Term) -> list[Term]:
+        return self._classes.get(term) or [term]
 
     def _type(self, root: Term) -> DataType:
         types = [expression.type for _, expression in self._members(root)]

@@ -254,6 +254,30 @@ def test_levels_have_a_limit_too(tables):
     assert f"more than {MOST_LEVELS} levels" in caught.value.message
 
 
+def test_a_cte_that_joins_itself_has_a_limit(tables):
+    """As many tables as there are paths: 2^40."""
+    steps = "".join(f", c{i + 1} AS (SELECT a.x FROM c{i} a JOIN c{i} b ON a.x = b.x)" for i in range(40))
+    with pytest.raises(UnsupportedQueryError) as caught:
+        lower_query("v", f"WITH c0 AS (SELECT x FROM t){steps} SELECT x FROM c40", tables)
+    assert caught.value.code == "TOO_MANY_TABLES"
+    assert (
+        len(lower_query("v", f"WITH c0 AS (SELECT x FROM t){steps} SELECT x FROM c6", tables).stages[0].query.atoms)
+        == 64
+    )
+
+
+@pytest.mark.parametrize(("tables_read", "fits"), [(100, True), (101, False)])
+def test_tables_of_a_query_have_a_limit(tables_read, fits, tables):
+    sql = "SELECT a0.x FROM t a0" + "".join(f" JOIN t a{i} ON a{i}.id = a{i - 1}.x" for i in range(1, tables_read))
+    if fits:
+        assert plan_view(lower_query("v", sql, tables), tables).plan
+    else:
+        with pytest.raises(UnsupportedQueryError) as caught:
+            lower_query("v", sql, tables)
+        assert caught.value.code == "TOO_MANY_TABLES"
+        assert sql[caught.value.span.start : caught.value.span.end] == "t a100"
+
+
 @pytest.mark.parametrize("start", [0, 10, 500, 985, 999])
 def test_of_a_long_line_the_place_is_shown(start):
     sql = "short\n" + "".join(chr(97 + i % 26) for i in range(1000)) + "\nshort"
