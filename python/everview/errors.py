@@ -19,16 +19,30 @@ class Span:
     end: int
 
 
+_WIDEST = 160
+"""The most characters of a line of SQL that a message shows."""
+
+
 def point_at(sql: str, span: Span) -> str:
-    """The line of ``sql`` that holds the start of ``span``, with carets under the spanned characters."""
+    """The line of ``sql`` that holds the start of ``span``, with carets under the spanned characters.
+
+    Of a long line the part around the span is shown.
+    """
     start = max(0, min(span.start, len(sql)))
     line_start = sql.rfind("\n", 0, start) + 1
     line_end = sql.find("\n", start)
     line_end = len(sql) if line_end < 0 else line_end
     number = sql.count("\n", 0, line_start) + 1
     width = max(1, min(span.end, line_end) - start)
-    prefix = f"  line {number}: "
-    return f"{prefix}{sql[line_start:line_end]}\n{' ' * (len(prefix) + start - line_start)}{'^' * width}"
+    before = after = ""
+    if line_end - line_start > _WIDEST:
+        shown_from = max(line_start, min(start - _WIDEST // 4, line_end - _WIDEST))
+        before = "..." if shown_from > line_start else ""
+        after = "..." if shown_from + _WIDEST < line_end else ""
+        line_start, line_end = shown_from, shown_from + _WIDEST
+        width = max(1, min(width, line_end - start))
+    prefix = f"  line {number}: {before}"
+    return f"{prefix}{sql[line_start:line_end]}{after}\n{' ' * (len(prefix) + start - line_start)}{'^' * width}"
 
 
 _SHOWN = 60

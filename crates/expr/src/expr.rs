@@ -1,16 +1,27 @@
-//! Expression trees: the JSON form and its translation to checked trees.
+//! Expressions: the JSON form and its translation to checked ones.
 //!
 //! An [`Expr`] exists only if it is well typed (`check.rs`), so evaluation need not look at types again except to choose
 //! a loop. Each node remembers whether its evaluation can fail on some row: operations that evaluate an argument on
 //! some rows only (`and`, `case`, ...) take the shorter way of whole columns where nothing can fail.
+//!
+//! A part may occur several times: `let` names parts, and `shared` refers to them by number. So an expression is a DAG
+//! whose tree may be exponentially larger, and everything here visits each part once. Nothing recurses along NULL-strict
+//! operations; of the others there are at most [`MOST_LEVELS`] on a path.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
-use serde::{Deserialize, Serialize, de::Error as _};
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::check;
 use crate::datatype::DataType;
 use crate::literal;
 use crate::operation::Operation;
+
+/// The most operations on a path that are evaluated by recursion.
+const MOST_LEVELS: usize = 256;
 
 /// A scalar expression over the columns of a batch.
 ///
@@ -21,32 +32,48 @@ use crate::operation::Operation;
 /// assert_eq!(expr.data_type().to_string(), "int");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Json", into = "Json")]
+#[derive(Clone)]
 pub struct Expr {
-    pub(crate) node: Node,
+    pub(crate) node: Arc<Node>,
     pub(crate) data_type: DataType,
     pub(crate) fallible: bool,
+    /// Whether it occurs several times in the expression that it is a part of.
+    pub(crate) shared: bool,
+    levels: usize,
 }
 
 /// The three kinds of expressions.
-#[derive(Debug, Clone)]
 pub(crate) enum Node {
     /// A column of the batch.
     Column(usize),
-    /// A constant: its JSON form and the same as an array of one value.
-    Literal { json: serde_json::Value, array: ArrayRef },
+    /// A constant, as an array of one value.
+    Literal(ArrayRef),
     /// An operation on other expressions.
     Call { operation: Operation, args: Vec<Expr> },
 }
 
-impl PartialEq for Node {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Column(a), Self::Column(b)) => a == b,
-            (Self::Literal { json: a, .. }, Self::Literal { json: b, .. }) => a == b,
-            (Self::Call { operation: a, args: b }, Self::Call { operation: c, args: d }) => a == c && b == d,
-            _ => false,
+impl Drop for Node {
+    /// Without recursion: chains of operations may be long.
+    fn drop(&mut self) {
+        let mut open = match self {
+            Self::Call { args, .. } => std::mem::take(args),
+            _ => return,
+        };
+        while let Some(expr) = open.pop() {
+            if let Some(Self::Call { args, .. }) = Arc::into_inner(expr.node).as_mut() {
+                open.append(args);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Expr {
+    /// The outermost operation only: what is below may be large.
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match &*self.node {
+            Node::Column(index) => write!(formatter, "column {index}: {}", self.data_type),
+            Node::Literal(_) => write!(formatter, "literal: {}", self.data_type),
+            Node::Call { operation, .. } => write!(formatter, "{}(...): {}", operation.name(), self.data_type),
         }
     }
 }
@@ -59,12 +86,12 @@ impl Expr {
 
     /// The column's index if the expression is a bare column reference.
     pub fn as_column(&self) -> Option<usize> {
-        if let Node::Column(index) = self.node { Some(index) } else { None }
+        if let Node::Column(index) = *self.node { Some(index) } else { None }
     }
 
     /// The constant, as an array of one value, if the expression is a literal.
     pub(crate) fn as_literal(&self) -> Option<&ArrayRef> {
-        if let Node::Literal { array, .. } = &self.node { Some(array) } else { None }
+        if let Node::Literal(array) = &*self.node { Some(array) } else { None }
     }
 
     /// Whether the expression is the literal NULL.
@@ -79,91 +106,136 @@ impl Expr {
 
     /// The columns that the expression reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
-        match &self.node {
-            Node::Column(index) => vec![*index],
-            Node::Literal { .. } => Vec::new(),
-            Node::Call { args, .. } => {
-                let mut columns: Vec<usize> = args.iter().flat_map(Self::columns).collect();
-                columns.sort_unstable();
-                columns.dedup();
-                columns
+        let mut columns = Vec::new();
+        let mut seen = HashSet::new();
+        let mut open = vec![self];
+        while let Some(expr) = open.pop() {
+            match &*expr.node {
+                Node::Column(index) => columns.push(*index),
+                Node::Call { args, .. } if seen.insert(expr.identity()) => open.extend(args),
+                Node::Literal(_) | Node::Call { .. } => {}
             }
         }
+        columns.sort_unstable();
+        columns.dedup();
+        columns
     }
 
-    /// Marks the columns that the expression reads.
-    pub(crate) fn mark_columns(&self, used: &mut [bool]) {
-        match &self.node {
-            Node::Column(index) => {
-                if let Some(flag) = used.get_mut(*index) {
-                    *flag = true;
-                }
-            }
-            Node::Literal { .. } => {}
-            Node::Call { args, .. } => args.iter().for_each(|arg| arg.mark_columns(used)),
-        }
+    /// Tells parts of one expression from each other.
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.node) as usize
+    }
+
+    /// Whether the expression is a NULL-strict operation.
+    pub(crate) fn is_strict(&self) -> bool {
+        matches!(&*self.node, Node::Call { operation, .. } if operation.is_strict())
+    }
+
+    fn leaf(node: Node, data_type: DataType) -> Self {
+        Self { node: Arc::new(node), data_type, fallible: false, shared: false, levels: 0 }
     }
 
     fn call(operation: Operation, args: Vec<Self>, data_type: DataType) -> Result<Self, String> {
         check::check(operation, &args, data_type)
             .map_err(|reason| format!("invalid call of `{}`: {reason}", operation.name()))?;
         let fallible = args.iter().any(|arg| arg.fallible) || check::can_fail(operation, &args, data_type);
-        Ok(Self { node: Node::Call { operation, args }, data_type, fallible })
+        let below = args.iter().map(|arg| arg.levels).max().unwrap_or(0);
+        let levels = below + usize::from(!operation.is_strict());
+        if levels > MOST_LEVELS {
+            return Err(format!("the expression has more than {MOST_LEVELS} levels"));
+        }
+        Ok(Self { node: Arc::new(Node::Call { operation, args }), data_type, fallible, shared: false, levels })
     }
 }
 
 /// The JSON object of one node, before checks.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Json {
     op: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     index: Option<usize>,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present")]
     value: Option<serde_json::Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    args: Option<Vec<Expr>>,
+    #[serde(default)]
+    args: Option<Vec<Json>>,
+    #[serde(default)]
+    shared: Option<Vec<Json>>,
+    #[serde(default, rename = "in")]
+    body: Option<Box<Json>>,
     #[serde(rename = "type")]
     data_type: DataType,
 }
 
 /// Tells `"value": null` from a missing value.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<serde_json::Value>, D::Error> {
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<serde_json::Value>, D::Error> {
     serde_json::Value::deserialize(deserializer).map(Some).map_err(D::Error::custom)
 }
 
-impl TryFrom<Json> for Expr {
-    type Error = String;
-
-    fn try_from(json: Json) -> Result<Self, String> {
-        let Json { op, index, value, args, data_type } = json;
-        match (op.as_str(), index, value, args) {
-            ("column", Some(index), None, None) => Ok(Self { node: Node::Column(index), data_type, fallible: false }),
-            ("column", ..) => Err("a column has exactly `index` and `type`".to_owned()),
-            ("literal", None, Some(json), None) => {
-                let array = literal::build(&json, data_type)
-                    .ok_or_else(|| format!("`{json}` is not a literal of type {data_type}"))?;
-                Ok(Self { node: Node::Literal { json, array }, data_type, fallible: false })
-            }
-            ("literal", ..) => Err("a literal has exactly `value` and `type`".to_owned()),
-            (name, None, None, Some(args)) => {
-                let operation = Operation::from_name(name).ok_or_else(|| format!("unknown operation `{name}`"))?;
-                Self::call(operation, args, data_type)
-            }
-            (name, ..) if Operation::from_name(name).is_none() => Err(format!("unknown operation `{name}`")),
-            (name, ..) => Err(format!("a call of `{name}` has exactly `args` and `type`")),
-        }
+impl<'de> Deserialize<'de> for Expr {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(Json::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
-impl From<Expr> for Json {
-    fn from(expr: Expr) -> Self {
-        let data_type = expr.data_type;
-        let empty = Self { op: String::new(), index: None, value: None, args: None, data_type };
-        match expr.node {
-            Node::Column(index) => Self { op: "column".to_owned(), index: Some(index), ..empty },
-            Node::Literal { json, .. } => Self { op: "literal".to_owned(), value: Some(json), ..empty },
-            Node::Call { operation, args } => Self { op: operation.name().to_owned(), args: Some(args), ..empty },
+/// The expression of a JSON object, which may be a `let`.
+fn read(json: Json) -> Result<Expr, String> {
+    if json.op != "let" {
+        return read_part(json, &[]);
+    }
+    let Json { index: None, value: None, args: None, shared: Some(shared), body: Some(body), data_type, .. } = json
+    else {
+        return Err("a `let` has exactly `shared`, `in` and `type`".to_owned());
+    };
+    let mut uses = vec![0_usize; shared.len()];
+    shared.iter().chain([&*body]).for_each(|json| count_uses(json, &mut uses));
+    let mut parts: Vec<Expr> = Vec::with_capacity(shared.len());
+    for (json, uses) in shared.into_iter().zip(uses) {
+        let part = read_part(json, &parts)?;
+        parts.push(Expr { shared: uses > 1, ..part });
+    }
+    let expr = read_part(*body, &parts)?;
+    if expr.data_type == data_type {
+        Ok(expr)
+    } else {
+        Err(format!("a `let` of type {data_type} gives {}", expr.data_type))
+    }
+}
+
+fn count_uses(json: &Json, uses: &mut [usize]) {
+    if let (true, Some(count)) = (json.op == "shared", json.index.and_then(|index| uses.get_mut(index))) {
+        *count += 1;
+    }
+    json.args.iter().flatten().for_each(|json| count_uses(json, uses));
+}
+
+/// The expression of a JSON object; `shared` are the parts that it may refer to.
+fn read_part(json: Json, shared: &[Expr]) -> Result<Expr, String> {
+    let Json { op, index, value, args, shared: inner, body, data_type } = json;
+    if inner.is_some() || body.is_some() || op == "let" {
+        return Err("a `let` stands outermost".to_owned());
+    }
+    match (op.as_str(), index, value, args) {
+        ("column", Some(index), None, None) => Ok(Expr::leaf(Node::Column(index), data_type)),
+        ("column", ..) => Err("a column has exactly `index` and `type`".to_owned()),
+        ("shared", Some(index), None, None) => match shared.get(index) {
+            Some(expr) if expr.data_type == data_type => Ok(expr.clone()),
+            Some(expr) => Err(format!("shared part {index} is {}, not {data_type}", expr.data_type)),
+            None => Err(format!("there is no shared part {index} before this one")),
+        },
+        ("shared", ..) => Err("a shared part has exactly `index` and `type`".to_owned()),
+        ("literal", None, Some(json), None) => {
+            let array = literal::build(&json, data_type)
+                .ok_or_else(|| format!("`{json}` is not a literal of type {data_type}"))?;
+            Ok(Expr::leaf(Node::Literal(array), data_type))
         }
+        ("literal", ..) => Err("a literal has exactly `value` and `type`".to_owned()),
+        (name, None, None, Some(args)) => {
+            let operation = Operation::from_name(name).ok_or_else(|| format!("unknown operation `{name}`"))?;
+            let args = args.into_iter().map(|arg| read_part(arg, shared)).collect::<Result<_, _>>()?;
+            Expr::call(operation, args, data_type)
+        }
+        (name, ..) if Operation::from_name(name).is_none() => Err(format!("unknown operation `{name}`")),
+        (name, ..) => Err(format!("a call of `{name}` has exactly `args` and `type`")),
     }
 }

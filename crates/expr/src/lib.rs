@@ -7,7 +7,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `datatype`, `operation`, `expr`, `literal`, `check` | types, the JSON form, type rules |
-//! | `column`, `evaluate` | columns and their loops, evaluation of trees |
+//! | `column`, `rows`, `evaluate` | columns and their loops, rows and what is known of them, evaluation |
 //! | `logic`, `membership`, `compare`, `pattern` | truth values, choices, `in`, comparisons, `like` |
 //! | `arithmetic`, `decimal`, `rounding` | numbers |
 //! | `calendar`, `datetime`, `strings` | dates, timestamps, texts |
@@ -35,6 +35,7 @@ mod number_text;
 mod operation;
 mod pattern;
 mod rounding;
+mod rows;
 mod strings;
 
 pub use datatype::{DataType, ParseDataTypeError};

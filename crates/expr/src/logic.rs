@@ -16,9 +16,10 @@ use crate::column::Column;
 use crate::compare::compare_columns;
 use crate::datatype::DataType;
 use crate::error::EvalError;
-use crate::evaluate::{Rows, evaluate, evaluate_on, scatter};
+use crate::evaluate::{evaluate, evaluate_on, scatter};
 use crate::expr::Expr;
 use crate::operation::Operation;
+use crate::rows::Rows;
 
 /// `and` (conjunction) and `or`, three-valued, from left to right.
 pub(crate) fn connect(conjunction: bool, args: &[Expr], rows: &Rows) -> Result<Column, EvalError> {

@@ -17,10 +17,11 @@ use crate::compare::compare_columns;
 use crate::datatype::DataType;
 use crate::decimal;
 use crate::error::EvalError;
-use crate::evaluate::{Rows, evaluate, evaluate_on, scatter};
+use crate::evaluate::{evaluate, evaluate_on, scatter};
 use crate::expr::Expr;
 use crate::logic::connect_next;
 use crate::operation::Operation;
+use crate::rows::Rows;
 
 /// `in(x, v1, ..., vn)`.
 pub(crate) fn is_in(args: &[Expr], rows: &Rows) -> Result<Column, EvalError> {

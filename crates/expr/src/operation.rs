@@ -93,3 +93,24 @@ operations! {
     Greatest "greatest" 2 usize::MAX;
     Least "least" 2 usize::MAX;
 }
+
+impl Operation {
+    /// Whether the result is NULL wherever an argument is, so that all arguments are evaluated wherever it can be anything else.
+    pub fn is_strict(self) -> bool {
+        !matches!(
+            self,
+            Self::And
+                | Self::Or
+                | Self::Case
+                | Self::If
+                | Self::Coalesce
+                | Self::In
+                | Self::IsNull
+                | Self::IsNotNull
+                | Self::EqNullSafe
+                | Self::NullIf
+                | Self::Greatest
+                | Self::Least
+        )
+    }
+}

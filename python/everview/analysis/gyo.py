@@ -121,10 +121,16 @@ def extended_variables(triplet: Triplet, variables: frozenset[str]) -> frozenset
     return frozenset().union(*found) - variables
 
 
-def is_conditional_subset(triplet: Triplet, edge: Hyperedge, other: Hyperedge) -> bool:
-    """Whether ``other`` holds the join variables of ``edge`` and the predicate partners of the rest of it."""
+def is_conditional_subset(
+    triplet: Triplet, edge: Hyperedge, other: Hyperedge, joined: frozenset[str] | None = None
+) -> bool:
+    """Whether ``other`` holds the join variables of ``edge`` and the predicate partners of the rest of it.
+
+    ``joined``: ``equijoin_variables(triplet)``, if it is known.
+    """
+    joined = equijoin_variables(triplet) if joined is None else joined
     return (
-        edge.vertices & equijoin_variables(triplet) <= other.vertices
+        edge.vertices & joined <= other.vertices
         and extended_variables(triplet, edge.vertices - other.vertices) <= other.vertices
     )
 
@@ -163,9 +169,10 @@ def _remove_isolated(triplet: Triplet, stage: int, steps: list[Step]) -> Triplet
 
 
 def _remove_subset(triplet: Triplet, stage: int, steps: list[Step]) -> Triplet | None:
+    joined = equijoin_variables(triplet)
     for i, edge in enumerate(triplet.edges):
         for other in triplet.edges:
-            if other is not edge and is_conditional_subset(triplet, edge, other):
+            if other is not edge and is_conditional_subset(triplet, edge, other, joined):
                 steps.append(Step(stage, Rule.SUBSET, edge.name, into=other.name))
                 gone = edge.vertices - other.vertices
                 return replace(

@@ -11,7 +11,7 @@ Source: GDYN, Definition 9.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from everview.query.conjunctive import ConjunctiveQuery
 
@@ -22,10 +22,10 @@ class Hyperedge:
 
     name: str
     members: tuple[str, ...]
+    vertices: frozenset[str] = field(init=False, repr=False, compare=False)
 
-    @property
-    def vertices(self) -> frozenset[str]:
-        return frozenset(self.members)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vertices", frozenset(self.members))
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.members)})"

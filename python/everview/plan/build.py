@@ -1,6 +1,7 @@
 """Enumerates the join trees of an acyclic query for a free-connex head.
 
-What: every rooted join tree with projection nodes that is not dominated in the sense below.
+What: every rooted join tree with projection nodes that is not dominated in the sense below; where these are too many, those
+that a greedy search finds.
 Representation: a ``Branch`` is a node with the branches below it; hubs are implied (key: the common columns). The
 search builds the branches for a group of atoms S and a key K, the variables S shares with the node above:
 - a relation of S that holds K becomes the top; the rest falls apart into components when its variables are removed,
@@ -15,25 +16,30 @@ B3, the result depends only on the query's order of atoms and variables.
 Left out, because moving a component up never makes a tree higher, a relation deeper, or a value edge worse: trees that
 hang two components of a node as one branch. Left out too: X that is neither the intersection of two atoms nor that of
 an atom with the head, since no projection of the above kinds has such columns.
-Cost: a path of n atoms has 2n - 1 trees, a star n + 1; no more than ``CAP`` branches are built per group of atoms, and
-``Candidates.complete`` tells whether that limit was met. It takes some ten atoms with nested sets of variables to meet
-it; projections are tried first, so what is cut off are mostly higher trees.
+Cost: a path of n atoms has 2n - 1 trees, a star n + 1. The search for all gives up where a group of atoms has more than
+``MOST_BRANCHES`` branches, all trees together more than ``MOST_NODES`` nodes, or more than ``MOST_BUILT`` branches were
+built for all groups; it takes some ten atoms with nested sets of variables to meet these limits. The greedy search keeps
+one branch per group and key, the best by itself, and tries every top for the whole: the groups are few (parts of the
+query that hang on one node), so it takes polynomial time, well below a second for a hundred atoms. Limits count and do not
+look at a clock, so that a plan does not depend on the machine.
 Source: CROWN, Definition 3.2 and Appendix A (Lemma A.1); GDYN, section 6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice, product
+from typing import Any
 
 from everview.analysis.classification import Classification, require_acyclic
 from everview.analysis.hypergraph import Hyperedge, components, vertices_of
 from everview.plan.join_tree import Hub, JoinTree, Node, NodeKind
 from everview.query.conjunctive import ConjunctiveQuery
 
-CAP = 5_000
-"""The most branches that are built for one group of atoms; planning then takes a second or two."""
+MOST_BRANCHES = 5_000
+MOST_NODES = 50_000
+MOST_BUILT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,50 +51,78 @@ class Branch:
     below: tuple[Branch, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """For each connected part of the query the branches that may stand below the root hub, in a fixed order.
-
-    A tree takes one branch of each part. ``complete`` is False if ``CAP`` cut the search short.
-    """
-
-    parts: tuple[tuple[Branch, ...], ...]
-    complete: bool
+Candidates = tuple[tuple[Branch, ...], ...]
+"""For each connected part of the query the branches that may stand below the root hub, in a fixed order."""
 
 
-def build_candidates(query: ConjunctiveQuery, classification: Classification, cap: int = CAP) -> Candidates:
-    """The candidates for the query with its maintained head; raises CYCLIC_JOIN for a cyclic query."""
+def all_candidates(
+    query: ConjunctiveQuery, classification: Classification, most: int = MOST_BRANCHES
+) -> Candidates | None:
+    """All candidates for the query with its maintained head, or None if they are too many; CYCLIC_JOIN for a cyclic query."""
     require_acyclic(query, classification)
-    search = _Search(frozenset(classification.maintained_head), cap)
-    parts = components(classification.hypergraph.edges, frozenset())
-    found = tuple(search.branches(part, frozenset()) for part in parts)
-    return Candidates(found, complete=not search.cut)
+    most = min(most, MOST_NODES // max(1, len(query.atoms)))
+    built = 0
+
+    def keep(branches: Iterator[Branch]) -> tuple[Branch, ...]:
+        nonlocal built
+        found = tuple(islice(branches, most + 1))
+        built += len(found)
+        if len(found) > most or built > MOST_BUILT:
+            raise _TooManyError
+        return found
+
+    search = _Search(frozenset(classification.maintained_head), keep)
+    try:
+        return tuple(search.branches(part, frozenset()) for part in _parts(classification))
+    except _TooManyError:
+        return None
+
+
+def greedy_candidates(
+    query: ConjunctiveQuery, classification: Classification, rank: Callable[[Branch], Any]
+) -> Candidates:
+    """One candidate for each top a tree may have, what is below it chosen group by group: the branch of the least ``rank``."""
+    require_acyclic(query, classification)
+
+    def keep(branches: Iterator[Branch]) -> tuple[Branch, ...]:
+        best = min(branches, key=rank, default=None)
+        return () if best is None else (best,)
+
+    search = _Search(frozenset(classification.maintained_head), keep)
+    return tuple(tuple(search.generate(part, frozenset())) for part in _parts(classification))
 
 
 def build_trees(query: ConjunctiveQuery, classification: Classification) -> Iterator[JoinTree]:
-    """All candidate trees: every combination of the parts' branches."""
-    for forest in product(*build_candidates(query, classification).parts):
+    """All candidate trees: every combination of the parts' branches. None if there are too many candidates."""
+    for forest in product(*(all_candidates(query, classification) or ((),))):
         yield tree_of(forest, query, classification.maintained_head)
 
 
-class _Search:
-    """The recursive search, with the branches of each group and key remembered."""
+def _parts(classification: Classification) -> tuple[tuple[Hyperedge, ...], ...]:
+    return components(classification.hypergraph.edges, frozenset())
 
-    def __init__(self, head: frozenset[str], cap: int) -> None:
+
+class _TooManyError(Exception):
+    """There are more branches than are looked at."""
+
+
+class _Search:
+    """The recursive search; of the branches of a group and key it remembers those that ``keep`` takes."""
+
+    def __init__(self, head: frozenset[str], keep: Callable[[Iterator[Branch]], tuple[Branch, ...]]) -> None:
         self.head = head
-        self.cap = cap
-        self.cut = False
-        self.known: dict[tuple[tuple[Hyperedge, ...], frozenset[str]], tuple[Branch, ...]] = {}
+        self.keep = keep
+        self.known: dict[tuple[tuple[str, ...], frozenset[str]], tuple[Branch, ...]] = {}
 
     def branches(self, atoms: tuple[Hyperedge, ...], key: frozenset[str]) -> tuple[Branch, ...]:
-        """All branches for these atoms whose top holds ``key``."""
-        if (atoms, key) not in self.known:
-            found = tuple(islice(self._generate(atoms, key), self.cap + 1))
-            self.cut |= len(found) > self.cap
-            self.known[atoms, key] = found[: self.cap]
-        return self.known[atoms, key]
+        """The branches that are kept for these atoms, whose top holds ``key``."""
+        group = tuple(a.name for a in atoms), key
+        if group not in self.known:
+            self.known[group] = self.keep(self.generate(atoms, key))
+        return self.known[group]
 
-    def _generate(self, atoms: tuple[Hyperedge, ...], key: frozenset[str]) -> Iterator[Branch]:
+    def generate(self, atoms: tuple[Hyperedge, ...], key: frozenset[str]) -> Iterator[Branch]:
+        """The branches for these atoms whose top holds ``key``, over kept ones."""
         exposes = bool(vertices_of(atoms) & self.head - key)
         for columns in self._projections(atoms, key):
             if not exposes or columns <= self.head:
@@ -131,8 +165,7 @@ def tree_of(
     ``grouped``: results are only added up by head tuple. A branch below a guard that binds no head variable of its own
     then stays out of the connex part and passes one value per entry, which costs less than binding its rows.
     """
-    position = {v: i for i, v in enumerate(query.variables)}
-    atoms = {a.name: a for a in query.atoms}
+    position, atoms = query.positions, query.atoms_by_name
     free = frozenset(head)
     nodes: list[Node] = []
     hubs: list[Hub] = []

@@ -8,7 +8,8 @@ Representation: trees are compared by ``Rank``, a tuple of numbers, smaller is b
 4. the sum over relations of depth times update rate of their table;
 5. the number of projections;
 and finally the order of enumeration. The unconnected parts of a query do not concern each other and are chosen for one
-by one; ``considered`` counts all combinations.
+by one; ``considered`` counts all combinations. Where there are too many trees to look at all, ``complete`` is False and the
+candidates are those of a greedy search by the same rank (``build``).
 Invariants: R1, a q-hierarchical query gets a tree of height 1 without fan-out; R2, equal input gives the same tree.
 Cost: linear in the candidates.
 Source: CROWN, section 6.3, "Query plan optimization"; points 1 and 3 are ours.
@@ -23,7 +24,7 @@ from math import prod
 from everview.analysis.classification import Classification
 from everview.analysis.guarantee import Guarantee, ValueCost, guarantee_of
 from everview.errors import InternalError
-from everview.plan.build import CAP, Branch, build_candidates, tree_of
+from everview.plan.build import Branch, all_candidates, greedy_candidates, tree_of
 from everview.plan.join_tree import EdgeKind, JoinTree
 from everview.query.conjunctive import ConjunctiveQuery
 
@@ -66,14 +67,20 @@ def choose_tree(
     ``always_deltas``: see ``guarantee_of``.
     """
     rates = {table.lower(): rate for table, rate in (update_rates or {}).items()}
-    candidates = build_candidates(query, classification)
-    if not all(candidates.parts):
-        raise InternalError("NO_JOIN_TREE", f"no join tree found for {query}")
     head = classification.maintained_head
+
+    def rank(branch: Branch) -> Rank:
+        return rank_of(tree_of((branch,), query, head, grouped=grouped), query, rates)
+
+    found = all_candidates(query, classification)
+    complete = found is not None
+    parts = found if found is not None else greedy_candidates(query, classification, rank)
+    if not all(parts):
+        raise InternalError("NO_JOIN_TREE", f"no join tree found for {query}")
     forest: list[Branch] = []
     reasons: list[str] = []
-    for part in candidates.parts:
-        ranks = [rank_of(tree_of((branch,), query, head, grouped=grouped), query, rates) for branch in part]
+    for part in parts:
+        ranks = [rank(branch) for branch in part]
         best = min(range(len(ranks)), key=lambda i: (ranks[i], i))
         forest.append(part[best])
         reasons.append(_reason(ranks, ranks[best], rated=bool(rates)))
@@ -83,20 +90,22 @@ def choose_tree(
         guarantee=guarantee_of(classification, tree.shape, always_deltas=always_deltas),
         classification=classification,
         rank=rank_of(tree, query, rates),
-        considered=prod(len(part) for part in candidates.parts),
-        complete=candidates.complete,
-        reason=_joined(reasons, complete=candidates.complete),
+        considered=prod(len(part) for part in parts),
+        complete=complete,
+        reason=_joined(reasons, complete=complete),
     )
 
 
 def rank_of(tree: JoinTree, query: ConjunctiveQuery, rates: Mapping[str, int]) -> Rank:
     """The rank of a tree; ``rates`` by lower-case table name."""
     tables = {a.name: a.table.lower() for a in query.atoms}
+    depths: list[int] = []  # as JoinTree.depth; nodes are in preorder
     weighted = 0
-    for i in tree.relations:
-        atom = tree.nodes[i].atom
-        assert atom is not None
-        weighted += tree.depth(i) * rates.get(tables[atom], 1)
+    for node in tree.nodes:
+        above = tree.hubs[node.up].parent
+        depths.append(0 if above is None else depths[above] + (not tree.is_guard(node.up)))
+        if node.atom is not None:
+            weighted += depths[-1] * rates.get(tables[node.atom], 1)
     fan_outs = sum(
         tree.edge_kind(i) is EdgeKind.VALUE and tree.value_cost(i) is ValueCost.FAN_OUT for i in range(len(tree.nodes))
     )
@@ -125,7 +134,11 @@ def _reason(ranks: list[Rank], best: Rank, *, rated: bool) -> str:
 
 
 def _joined(reasons: list[str], *, complete: bool) -> str:
-    limit = "" if complete else f" (the search stopped at its limit of {CAP})"
+    limit = (
+        ""
+        if complete
+        else " (there are too many trees to look at all: below each top the best branches were chosen one by one)"
+    )
     if len(set(reasons)) == 1 and (len(reasons) == 1 or reasons[0] == _ONLY):
         return reasons[0] + limit
     each = ". ".join(f"Part {i}: {reason}" for i, reason in enumerate(reasons, 1))

@@ -1,9 +1,11 @@
 """Prints expressions for people.
 
 What: SQL-like text of an expression, for ``explain``; never parsed back.
-Representation: infix operators with parentheses only where operators nest; everything else as a function call.
-Invariants: deterministic; each distinct expression over distinct column names has a distinct text up to literals' types.
-Cost: linear in the expression.
+Representation: infix operators with parentheses only where operators nest; everything else as a function call. An operand
+of more than ``LARGE`` nodes is shown as ``...``: it is there for people, and its tree may be exponentially large.
+Invariants: deterministic; distinct expressions over distinct column names have distinct texts up to literals' types, as far
+as they are shown.
+Cost: linear in the text, which has at most ``LARGE`` nodes per operand of the outermost operation.
 Source: the operations of docs/reference/expressions.md.
 """
 
@@ -30,6 +32,7 @@ _INFIX = {
     "or": "OR",
     "like": "LIKE",
 }
+LARGE = 200
 _POSTFIX = {"is_null": "IS NULL", "is_not_null": "IS NOT NULL"}
 
 
@@ -44,7 +47,7 @@ def expression_text(expression: Expression) -> str:
         return expression.name
     if isinstance(expression, Literal):
         return _literal_text(expression)
-    args = [_operand_text(a) if expression.op in _INFIX else expression_text(a) for a in expression.args]
+    args = [_operand_text(a) if expression.op in _INFIX else _argument_text(a) for a in expression.args]
     if expression.op in _INFIX and len(args) > 1:
         return f" {_INFIX[expression.op]} ".join(args)
     if expression.op in _POSTFIX:
@@ -54,8 +57,14 @@ def expression_text(expression: Expression) -> str:
     return f"{expression.op.upper()}({', '.join(args)})"
 
 
+def _argument_text(expression: Expression) -> str:
+    return "..." if isinstance(expression, Call) and expression.size > LARGE else expression_text(expression)
+
+
 def _operand_text(expression: Expression) -> str:
-    text = expression_text(expression)
+    text = _argument_text(expression)
+    if text == "...":
+        return text
     nested = isinstance(expression, Call) and expression.op in _INFIX
     return f"({text})" if nested else text
 

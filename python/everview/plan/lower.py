@@ -54,6 +54,7 @@ from everview.query.logical_view import (
     Stage,
 )
 from everview.schema.table import Table
+from everview.sql.nesting import room_to_recurse
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,11 @@ def plan_view(
     view: LogicalView, tables: Mapping[str, Table], update_rates: Mapping[str, int] | None = None
 ) -> PlannedView:
     """Plan a view. ``tables`` by lower-case name; ``update_rates`` as in ``choose_tree``."""
+    with room_to_recurse():  # trees are as high as their longest path
+        return _plan_view(view, tables, update_rates)
+
+
+def _plan_view(view: LogicalView, tables: Mapping[str, Table], update_rates: Mapping[str, int] | None) -> PlannedView:
     smaller = (Core(merge_equal_atoms(s.query)) if isinstance(s, Core) else s for s in view.stages)
     view = replace(view, stages=tuple(smaller))
     stages: list[StagePlan] = []

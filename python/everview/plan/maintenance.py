@@ -170,7 +170,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]
     if isinstance(value, Mapping):
-        return {k: _plain(v) for k, v in value.items()}
+        return value  # an expression, which is plain already
     if hasattr(value, "__dataclass_fields__"):
         skipped = {"atom"} if isinstance(value, NodePlan) and value.atom is None else set()
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name not in skipped}

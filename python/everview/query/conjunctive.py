@@ -75,6 +75,15 @@ class ConjunctiveQuery:
         return {v: tuple(names) for v, names in found.items()}
 
     @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """The position of each variable."""
+        return {v: i for i, v in enumerate(self.variables)}
+
+    @cached_property
+    def atoms_by_name(self) -> Mapping[str, Atom]:
+        return {a.name: a for a in self.atoms}
+
+    @cached_property
     def join_variables(self) -> frozenset[str]:
         return frozenset(v for v, names in self.occurrences.items() if len(names) > 1)
 

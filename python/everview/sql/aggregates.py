@@ -176,19 +176,29 @@ def _leaves(expression: Expression) -> list[Expression] | None:
         exact = left.type.precision + right.type.precision + 1 <= MAX_PRECISION
     else:
         exact = expression.type.is_integer and _bits(expression) <= _TYPE_BITS[expression.type.kind]
+    if not exact:
+        return None
     one, two = _leaves(left), _leaves(right)
-    return [*one, *two] if exact and one is not None and two is not None else None
+    return [*one, *two] if one is not None and two is not None else None
 
 
 _TYPE_BITS = {Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}
 
 
+_MOST_FACTORS = 64
+
+
 def _bits(expression: Expression) -> int:
-    """A bound on the size of an integer: the absolute value is at most two to this power."""
-    if isinstance(expression, Literal) and isinstance(expression.value, int):
-        return abs(expression.value).bit_length()
-    if isinstance(expression, Call) and expression.op == "cast" and expression.args[0].type.is_integer:
-        return _bits(expression.args[0])
-    if isinstance(expression, Call) and expression.op == "multiply":
-        return sum(_bits(a) for a in expression.args)
-    return _TYPE_BITS.get(expression.type.kind, 64)
+    """A bound on the size of an integer: the absolute value is at most two to this power. 64 says that none is known."""
+    bits, seen, open_parts = 0, 0, [expression]
+    while open_parts:
+        part, seen = open_parts.pop(), seen + 1
+        if isinstance(part, Literal) and isinstance(part.value, int):
+            bits += abs(part.value).bit_length()
+        elif isinstance(part, Call) and (part.op == "multiply" or (part.op == "cast" and part.args[0].type.is_integer)):
+            open_parts += part.args
+        else:
+            bits += _TYPE_BITS.get(part.type.kind, 64)
+        if bits >= 64 or seen > _MOST_FACTORS:
+            return 64
+    return bits

@@ -10,13 +10,13 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlglot import exp, tokenize
+from sqlglot import exp
 
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BOOLEAN, DATE, INT, NULL, STRING, Kind
 from everview.sql import functions
 from everview.sql.coercion import arithmetic, case, cast_to, compare, in_list, logical, negate
-from everview.sql.intervals import add_interval, interval_of
+from everview.sql.intervals import Interval, add_interval, interval_of
 from everview.sql.literal import CoercionError, in_range, number_literal
 from everview.sql.reject import close_matches, mismatch, reject
 from everview.sql.spans import text_of
@@ -55,24 +55,27 @@ class ExpressionLowering:
         self.sql = sql
         self._resolve = resolve
         self._aggregate = aggregate
+        self._known: dict[int, Expression] = {}  # by the id of the node, which the tree keeps alive
 
     def without_aggregates(self) -> ExpressionLowering:
         """The same names, aggregates refused: for the arguments of an aggregate."""
         return ExpressionLowering(self.sql, self._resolve)
 
     def lower(self, node: exp.Expr) -> Expression:
-        """The typed expression of a node."""
-        try:
-            return self._lower(node)
-        except CoercionError as error:
-            raise mismatch(self.sql, node, str(error)) from None
+        """The typed expression of a node; the same value when it is asked for again."""
+        if id(node) not in self._known:
+            try:
+                self._known[id(node)] = self._lower(node)
+            except CoercionError as error:
+                raise mismatch(self.sql, node, str(error)) from None
+        return self._known[id(node)]
 
     def _lower(self, node: exp.Expr) -> Expression:
         kind = type(node)
         if kind in _COMPARISONS:
             return compare(_COMPARISONS[kind], self.lower(node.this), self.lower(node.expression))
         if kind in _ARITHMETIC:
-            return self._arithmetic(_ARITHMETIC[kind], node)
+            return self._arithmetic(node)
         handler = self._HANDLERS.get(kind)
         if handler is not None:
             return handler(self, node)
@@ -83,8 +86,7 @@ class ExpressionLowering:
         if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentUser | exp.SessionUser):
             raise reject("NONDETERMINISTIC_FUNCTION", self.sql, node, name=text_of(node, self.sql).upper())
         if isinstance(node, exp.Interval):
-            hint = "add it to a date or timestamp"
-            raise reject("INTERVAL_VALUE", self.sql, node, name="an interval on its own", hint=hint)
+            raise self._interval_alone(node)
         raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
 
     # Names, constants, parentheses.
@@ -98,25 +100,50 @@ class ExpressionLowering:
         return Literal(node.this, STRING) if node.is_string else number_literal(node.this)
 
     def _adjacent_strings(self, node: exp.Concat) -> Expression:
-        """``'a' 'b'`` is ``'ab'``; without a blank between, the quote is doubled: ``'it''s'`` holds one quote."""
-        source, text, end = text_of(node, self.sql), "", -1
-        for token in tokenize(source, read="spark"):  # the tree has places for the first part only
-            quote = source[token.start]
-            text += (quote if token.start == end and source[end - 1] == quote else "") + token.text
-            end = token.end + 1
-        return Literal(text, STRING)
+        """``'a' 'b'`` is ``'ab'``."""
+        return Literal("".join(part.name for part in node.expressions), STRING)
 
     def _paren(self, node: exp.Paren) -> Expression:
         return self.lower(node.this)
 
     # Arithmetic.
 
-    def _arithmetic(self, op: str, node: exp.Expr) -> Expression:
-        if op in ("add", "subtract"):
-            found = self._interval_arithmetic(op, node)
-            if found is not None:
-                return found
-        left, right = self.lower(node.this), self.lower(node.expression)
+    def _arithmetic(self, node: exp.Expr) -> Expression:
+        """A chain of operators, from its first operand on: long chains are deep on the left."""
+        chain: list[exp.Expr] = []
+        while type(node) in _ARITHMETIC and interval_of(node) is None:
+            chain.append(node)
+            node = node.this
+        interval = interval_of(node)
+        if interval is None:
+            found = self.lower(node)
+        elif chain and isinstance(chain[-1], exp.Add):
+            found = self._interval_first(interval, chain.pop())
+        else:
+            raise self._interval_alone(chain[-1] if chain else node)
+        for link in reversed(chain):
+            found = self._with_right(found, link)
+        return found
+
+    def _interval_first(self, interval: Interval, node: exp.Expr) -> Expression:
+        try:
+            return add_interval(self.lower(node.expression), interval)
+        except CoercionError as error:
+            raise mismatch(self.sql, node, str(error)) from None
+
+    def _with_right(self, left: Expression, node: exp.Expr) -> Expression:
+        """A binary operation whose left operand is lowered."""
+        try:
+            return self._binary(left, node)
+        except CoercionError as error:
+            raise mismatch(self.sql, node, str(error)) from None
+
+    def _binary(self, left: Expression, node: exp.Expr) -> Expression:
+        op = _ARITHMETIC[type(node)]
+        interval = interval_of(node.expression) if op in ("add", "subtract") else None
+        if interval is not None:
+            return add_interval(left, -interval if op == "subtract" else interval)
+        right = self.lower(node.expression)
         if op in ("add", "subtract") and Kind.DATE in (left.type.kind, right.type.kind):
             return self._date_arithmetic(op, node, left, right)
         if op == "subtract" and left.type.kind is Kind.TIMESTAMP:
@@ -124,15 +151,9 @@ class ExpressionLowering:
             raise reject("INTERVAL_VALUE", self.sql, node, name="the difference of two timestamps", hint=hint)
         return arithmetic(op, left, right)
 
-    def _interval_arithmetic(self, op: str, node: exp.Expr) -> Expression | None:
-        right = interval_of(node.expression)
-        if right is not None:
-            if interval_of(node.this) is not None:
-                hint = "add it to a date or timestamp"
-                raise reject("INTERVAL_VALUE", self.sql, node, name="an interval on its own", hint=hint)
-            return add_interval(self.lower(node.this), -right if op == "subtract" else right)
-        left = interval_of(node.this) if op == "add" else None
-        return None if left is None else add_interval(self.lower(node.expression), left)
+    def _interval_alone(self, node: exp.Expr) -> Exception:
+        hint = "add it to a date or timestamp"
+        return reject("INTERVAL_VALUE", self.sql, node, name="an interval on its own", hint=hint)
 
     def _date_arithmetic(self, op: str, node: exp.Expr, left: Expression, right: Expression) -> Expression:
         if op == "subtract" and right.type.kind in (Kind.DATE, Kind.TIMESTAMP):
@@ -153,7 +174,7 @@ class ExpressionLowering:
             if isinstance(operand.value, int):
                 return Literal(in_range(-operand.value, operand.type), operand.type)
             if isinstance(operand.value, float | Decimal):
-                return Literal(-operand.value, operand.type)
+                return Literal(_negated(operand.value), operand.type)
         return negate(operand)
 
     # Conditions.
@@ -362,6 +383,10 @@ def _flatten(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
         else:
             found.append(part)
     return found
+
+
+def _negated(value: float | Decimal) -> float | Decimal:
+    return value.copy_negate() if isinstance(value, Decimal) else -value  # `-` would round to 28 digits
 
 
 def _check_pattern(pattern: Expression, escape: Expression | None) -> None:

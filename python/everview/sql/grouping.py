@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from everview.errors import SchemaError
-from everview.query.expression import Call, ColumnRef, Expression
+from everview.query.expression import ColumnRef, Expression, parts, rewrite
 from everview.query.logical_view import Aggregate, Core, Distinct, Filter, GroupAggregate, Map, OutputColumn, Stage
 from everview.sql.aggregates import AggregateCall, AggregateCollector, AggregatePlanner, placeholder_index
 from everview.sql.coercion import condition
@@ -57,7 +57,7 @@ def group_keys(
             key = items[number - 1].expression
         else:
             key = lowering.lower(node)
-        if any(placeholder_index(part) is not None for part in _parts(key)):
+        if any(placeholder_index(part) is not None for part in parts(key)):
             raise reject("MISPLACED_AGGREGATE", sql, node, name="the expression")
         if key not in keys:
             keys.append(key)
@@ -198,25 +198,18 @@ class _GroupedLowering:
 
     def _above(self, expression: Expression, span: Span) -> Expression:
         """An expression of the SELECT list or HAVING in terms of the keys and aggregates."""
-        if expression in self._columns:
-            return self._columns[expression]
-        index = placeholder_index(expression)
-        if index is not None:
-            return self._aggregate_columns[index]
-        if isinstance(expression, ColumnRef) and is_qualified(expression):
-            column = split_reference(expression)[1]
-            message = f"column `{column}` is neither grouped nor aggregated"
-            hint = f"add `{column}` to GROUP BY, or aggregate it with COUNT, SUM or AVG"
-            raise SchemaError("NOT_GROUPED", message, sql=self._sql, span=span, hint=hint)
-        if isinstance(expression, Call):
-            args = tuple(self._above(a, span) for a in expression.args)
-            return Call(expression.op, args, expression.type, expression.nullable)
-        return expression
 
+        def column(part: Expression) -> Expression | None:
+            if part in self._columns:
+                return self._columns[part]
+            index = placeholder_index(part)
+            if index is not None:
+                return self._aggregate_columns[index]
+            if isinstance(part, ColumnRef) and is_qualified(part):
+                name = split_reference(part)[1]
+                message = f"column `{name}` is neither grouped nor aggregated"
+                hint = f"add `{name}` to GROUP BY, or aggregate it with COUNT, SUM or AVG"
+                raise SchemaError("NOT_GROUPED", message, sql=self._sql, span=span, hint=hint)
+            return None
 
-def _parts(expression: Expression) -> list[Expression]:
-    found: list[Expression] = [expression]
-    if isinstance(expression, Call):
-        for arg in expression.args:
-            found += _parts(arg)
-    return found
+        return rewrite(expression, column)

@@ -49,20 +49,23 @@ class Interval:
 
 
 def interval_of(node: exp.Expr) -> Interval | None:
-    """The interval a node stands for; None if it is not an interval."""
-    if isinstance(node, exp.Paren):
-        return interval_of(node.this)
-    if isinstance(node, exp.Neg):
-        inner = interval_of(node.this)
-        return None if inner is None else -inner
-    if isinstance(node, exp.Add | exp.Sub):
-        left, right = interval_of(node.this), interval_of(node.expression)
-        if left is None or right is None:
+    """The interval a node stands for; None if it is not an interval. Sums are looked at from the right: most are none."""
+    added: list[Interval] = []
+    while isinstance(node, exp.Add | exp.Sub):
+        right = interval_of(node.expression)
+        if right is None:
             return None
-        return left + right if isinstance(node, exp.Add) else left + -right
-    if isinstance(node, exp.Interval):
-        return _literal(node)
-    return None
+        added.append(right if isinstance(node, exp.Add) else -right)
+        node = node.this
+    found: Interval | None = None
+    if isinstance(node, exp.Paren):
+        found = interval_of(node.this)
+    elif isinstance(node, exp.Neg):
+        inner = interval_of(node.this)
+        found = None if inner is None else -inner
+    elif isinstance(node, exp.Interval):
+        found = _literal(node)
+    return None if found is None else sum(reversed(added), start=found)
 
 
 def interval_from_text(text: str) -> Interval:

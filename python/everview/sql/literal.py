@@ -127,7 +127,7 @@ def in_range(value: int, target: DataType) -> int:
 
 def _as_decimal(value: Decimal, target: DataType) -> Decimal:
     rounded = value.quantize(Decimal(1).scaleb(-target.scale), rounding=ROUND_HALF_UP, context=_EXACT)
-    if abs(rounded) >= Decimal(10) ** (target.precision - target.scale):
+    if rounded.copy_abs() >= Decimal(10) ** (target.precision - target.scale):
         raise _bad(str(value), target)
     return rounded
 

@@ -15,19 +15,17 @@ from everview.query.logical_view import Core, Distinct, LogicalView, Map, Stage
 from everview.sql.aggregates import AggregateCollector
 from everview.sql.expressions import ExpressionLowering
 from everview.sql.grouping import Grouping, group_keys, lower_grouped, lower_having
+from everview.sql.nesting import MOST_LEVELS, expression_too_deep, room_to_recurse, too_deep
 from everview.sql.reject import reject
 from everview.sql.resolve import Resolver, SelectItem
 from everview.sql.scope import atoms_of, columns_in
-from everview.sql.spans import keyword_span, parse_query, span_of, too_deep
+from everview.sql.spans import keyword_span, parse_query, span_of
 from everview.sql.variables import CoreBuilder, Term
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from everview.schema.table import Table
-
-_MOST_LEVELS = 50
-"""The deepest nesting of calls that a plan may carry: engines parse plans with a bounded stack."""
 
 
 def lower_query(name: str, sql: str, tables: Mapping[str, Table]) -> LogicalView:
@@ -41,17 +39,13 @@ def lower_query(name: str, sql: str, tables: Mapping[str, Table]) -> LogicalView
     hop(src, dst) :- a(src, a_dst), b(a_dst, dst)
     """
     try:
-        view = _lower(name, sql, tables)
-        depth = max(map(_depth, view.expressions), default=0)
+        with room_to_recurse():
+            view = _lower(name, sql, tables)
     except RecursionError:
         raise too_deep(sql) from None
-    if depth > _MOST_LEVELS:
-        raise too_deep(sql)
+    if any(isinstance(e, Call) and e.levels > MOST_LEVELS for e in view.expressions):
+        raise expression_too_deep(sql)
     return view
-
-
-def _depth(expression: Expression) -> int:
-    return 1 + max(map(_depth, expression.args), default=0) if isinstance(expression, Call) else 1
 
 
 def _lower(name: str, sql: str, tables: Mapping[str, Table]) -> LogicalView:

@@ -81,6 +81,11 @@ REASONS: dict[str, Reason] = {
     "TABLE_EXPRESSION": Reason(
         "{name} in FROM is not supported", "only tables and derived tables can change", "join tables by name"
     ),
+    "TOO_MANY_TABLES": Reason(
+        "the query reads tables more than {most} times",
+        "every occurrence of a table is a part of the join, and a CTE counts as often as it is used",
+        "split the query into several views",
+    ),
     "GROUPING_SETS": Reason(
         "{name} is not supported", "a view groups in one way", "GROUP BY expressions; one view per grouping set"
     ),

@@ -24,9 +24,13 @@ from everview.sql.scope import NamedExpression, Relation, Scope, qualified
 from everview.sql.spans import keyword_span, span_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from everview.schema.table import Table
+
+
+MOST_TABLES = 100
+"""The most occurrences of tables in a query. A CTE that joins itself doubles them, so without a limit texts may explode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +110,7 @@ class Resolver:
         with_ = query.args.get("with_")
         if with_ is not None:
             ctes = self._with(with_, ctes)
-        for part, (code, name) in _REFUSED_CLAUSES.items():
-            clause = query.args.get(part)
-            if clause:
-                place = clause[0] if isinstance(clause, list) else clause
-                raise reject(code, self.sql, place, name=name)
+        self._refuse_clauses(query)
         if isinstance(query, exp.Subquery):
             return self.unwrap(query.this, ctes)
         for part, value in query.args.items():
@@ -125,12 +125,8 @@ class Resolver:
             raise reject("NO_FROM", self.sql, select)
         joins = select.args.get("joins") or []
         if not prefix:
-            items = [from_.this, *(j.this for j in joins)]
-            self._reserved = {i.alias_or_name.lower() for i in items if isinstance(i, exp.Table)}
-        scope = Scope(self.sql)
-        self._from_item(from_.this, scope, ctes, prefix)
-        for join in joins:
-            self._join(join, scope, ctes, prefix)
+            self._reserved = {a.lower() for i in (from_.this, *(j.this for j in joins)) for a in _visible_tables(i)}
+        scope = self._joined(self._from_item(from_.this, ctes, prefix), joins, ctes, prefix)
         where = select.args.get("where")
         if where is not None:
             self._conditions(where.this, scope)
@@ -159,25 +155,39 @@ class Resolver:
 
     # FROM.
 
-    def _from_item(
-        self, node: exp.Expr, scope: Scope, ctes: Mapping[str, _Cte], prefix: str, using: exp.Join | None = None
-    ) -> None:
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table) and not node.alias:
-            node = node.this
-        relation = self._relation(node, ctes, prefix)
-        if any(r.alias.lower() == relation.alias.lower() for r in scope.relations):
-            message = f"alias `{relation.alias}` occurs twice in FROM"
-            hint = "give each occurrence of a table its own alias"
-            raise SchemaError("DUPLICATE_ALIAS", message, sql=self.sql, span=span_of(node), hint=hint)
-        scope.add(relation, () if using is None else self._merge(using, scope, relation))
-        for join in node.args.get("joins") or []:
-            self._join(join, scope, ctes, prefix)
+    def _from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte], prefix: str) -> Scope:
+        """The scope of one item: a table, a derived table, or joins in parentheses."""
+        if not isinstance(node, exp.Subquery) or _is_query(node.this):
+            scope = Scope.of(self.sql, self._relation(node, ctes, prefix))
+        else:
+            self._refuse_clauses(node)
+            scope = self._from_item(node.this, ctes, node.alias or prefix)
+            if node.alias:
+                columns = self._renamed(tuple(scope.visible), _alias_columns(node), node)
+                scope = Scope.of(self.sql, Relation(node.alias, columns))
+        return self._joined(scope, node.args.get("joins") or [], ctes, prefix)
+
+    def _joined(self, first: Scope, joins: list[exp.Join], ctes: Mapping[str, _Cte], prefix: str) -> Scope:
+        """An item and what is joined to it. JOIN binds stronger than a comma: it sees what stands since the last one."""
+        last, others = first, []
+        for join in joins:
+            if self.sql[span_of(join).start] == ",":
+                last = self._from_item(join.this, ctes, prefix)
+                others.append((last, join.this))
+            else:
+                self._join(join, last, ctes, prefix)
+        for scope, node in others:
+            first.add(scope, node)
+        return first
+
+    def _refuse_clauses(self, node: exp.Expr) -> None:
+        for part, (code, name) in _REFUSED_CLAUSES.items():
+            clause = node.args.get(part)
+            if clause:
+                raise reject(code, self.sql, clause[0] if isinstance(clause, list) else clause, name=name)
 
     def _relation(self, node: exp.Expr, ctes: Mapping[str, _Cte], prefix: str) -> Relation:
-        for part, (code, name) in _REFUSED_CLAUSES.items():
-            if node.args.get(part):
-                clause = node.args[part]
-                raise reject(code, self.sql, clause[0] if isinstance(clause, list) else clause, name=name)
+        self._refuse_clauses(node)
         if isinstance(node, exp.Subquery):
             return self._derived(node.this, node.alias or "", _alias_columns(node), ctes, node)
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
@@ -195,6 +205,8 @@ class Resolver:
             raise SchemaError(
                 "UNKNOWN_TABLE", f"table `{text}` is unknown", sql=self.sql, span=span_of(node), hint=hint
             )
+        if len(self.atoms) == MOST_TABLES:
+            raise reject("TOO_MANY_TABLES", self.sql, node, most=MOST_TABLES)
         atom = self._claim(alias, prefix)
         self.atoms[atom] = table
         columns = tuple((c.name, qualified(atom, c)) for c in table.columns)
@@ -217,7 +229,7 @@ class Resolver:
         lowering = ExpressionLowering(self.sql, lambda column: scope.resolve(column, aliases))
         items = self.items(select, scope, lowering, aliases)
         columns = tuple((i.name, i.expression) for i in items)
-        return Relation(alias or f"derived_{len(self.atoms)}", self._renamed(columns, names, place))
+        return Relation(alias, self._renamed(columns, names, place))
 
     def _renamed(
         self, columns: tuple[NamedExpression, ...], names: tuple[str, ...], node: exp.Expr
@@ -230,14 +242,19 @@ class Resolver:
         return tuple((n, e) for n, (_, e) in zip(names, columns, strict=True))
 
     def _claim(self, alias: str, prefix: str) -> str:
-        """A name for an atom: its alias, prefixed by that of the derived table it came from if that is taken."""
+        """A name for an atom, which no other has: its alias, with that of the derived table around it if it is taken.
+
+        Atoms of derived tables leave the names that the outermost FROM shows to the atoms there.
+        """
         taken = {name.lower() for name in self.atoms}
-        if not prefix:
+        if prefix:
+            taken |= self._reserved
+        if alias.lower() not in taken:
             return alias
-        name, number = alias, 1
-        while name.lower() in taken | self._reserved:
-            name = f"{prefix}_{alias}" if number == 1 else f"{prefix}_{alias}_{number}"
-            number += 1
+        base = f"{prefix}_{alias}" if prefix else alias
+        name, number = base, 2
+        while name.lower() in taken:
+            name, number = f"{base}_{number}", number + 1
         return name
 
     def _with(self, with_: exp.With, outer: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
@@ -257,31 +274,26 @@ class Resolver:
             words = self.sql[start : span_of(join.this).start].rstrip()
             code = "SEMI_OR_ANTI_JOIN" if kind in ("SEMI", "ANTI") else "OUTER_JOIN"
             raise reject(code, self.sql, Span(start, start + len(words)), name=" ".join(words.upper().split()))
-        merges = join if method == "NATURAL" or join.args.get("using") else None
-        self._from_item(join.this, scope, ctes, prefix, merges)
+        right = self._from_item(join.this, ctes, prefix)
+        merges = method == "NATURAL" or bool(join.args.get("using"))
+        scope.add(right, join.this, self._merge(join, scope, right) if merges else ())
         on = join.args.get("on")
         if on is not None:
             self._conditions(on, scope)
 
-    def _merge(self, join: exp.Join, scope: Scope, right: Relation) -> tuple[str, ...]:
+    def _merge(self, join: exp.Join, left: Scope, right: Scope) -> tuple[str, ...]:
         """The columns of USING or NATURAL, which become equalities."""
         if join.method == "NATURAL":
-            names = [(n, join.this) for n, _ in right.columns if scope.try_bare(n)]
+            names = [(n, join.this) for n, _ in right.visible if left.try_bare(n)]
         else:
             names = [(u.name, u) for u in join.args["using"]]
         for name, node in names:
             column = exp.Column(this=exp.to_identifier(name))
             column.parent = node
-            left = scope.resolve(column)
-            others = right.find(name)
-            if len(others) != 1:
-                message = (
-                    f"column `{name}` is unknown in `{right.alias}`" if not others else f"column `{name}` is ambiguous"
-                )
-                hint = close_matches(name, [n for n, _ in right.columns])
-                code = "AMBIGUOUS_COLUMN" if others else "UNKNOWN_COLUMN"
-                raise SchemaError(code, message, sql=self.sql, span=span_of(node), hint=hint)
-            self._add_condition(compare("eq", left, others[0]), span_of(node))
+            try:
+                self._add_condition(compare("eq", left.resolve(column), right.resolve(column)), span_of(node))
+            except CoercionError as error:
+                raise mismatch(self.sql, node, str(error)) from None
         return tuple(name for name, _ in names)
 
     def _conditions(self, node: exp.Expr, scope: Scope) -> None:
@@ -310,6 +322,23 @@ class Resolver:
             raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
         excepted = {e.name.lower() for e in star.args.get("except_") or []}
         return [c for c in columns if c[0].lower() not in excepted]
+
+
+def _is_query(node: exp.Expr) -> bool:
+    """Whether what stands in parentheses is a query, and not a join."""
+    while isinstance(node, exp.Subquery) and not node.alias and not node.args.get("joins"):
+        node = node.this
+    return not isinstance(node, exp.Table | exp.Subquery)
+
+
+def _visible_tables(node: exp.Expr) -> Iterator[str]:
+    """The names of the tables that an item of FROM brings into scope, those in joins in parentheses included."""
+    if isinstance(node, exp.Table):
+        yield node.alias_or_name
+    elif isinstance(node, exp.Subquery) and not node.alias and not _is_query(node.this):
+        yield from _visible_tables(node.this)
+    for join in node.args.get("joins") or []:
+        yield from _visible_tables(join.this)
 
 
 def _alias_columns(node: exp.Expr) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from everview.errors import SchemaError
-from everview.query.expression import Call, ColumnRef, Expression, walk
+from everview.query.expression import ColumnRef, Expression, parts, rewrite
 from everview.sql.reject import close_matches
 from everview.sql.spans import span_of, text_of
 
@@ -44,7 +44,7 @@ def split_reference(reference: ColumnRef) -> tuple[str, str]:
 
 def columns_in(expression: Expression) -> tuple[ColumnRef, ...]:
     """The columns of atoms that an expression reads, each once, in order."""
-    found = (e for e in walk(expression) if isinstance(e, ColumnRef) and is_qualified(e))
+    found = (e for e in parts(expression) if isinstance(e, ColumnRef) and is_qualified(e))
     return tuple(dict.fromkeys(found))
 
 
@@ -55,17 +55,16 @@ def atoms_of(expression: Expression) -> tuple[str, ...]:
 
 def unqualified(expression: Expression) -> Expression:
     """An expression over one atom in terms of the columns of its table."""
-    if isinstance(expression, ColumnRef):
-        return ColumnRef(split_reference(expression)[1], expression.type, expression.nullable)
-    if isinstance(expression, Call):
-        args = tuple(unqualified(a) for a in expression.args)
-        return Call(expression.op, args, expression.type, expression.nullable)
-    return expression
+
+    def bare(part: Expression) -> Expression | None:
+        return ColumnRef(split_reference(part)[1], part.type, part.nullable) if isinstance(part, ColumnRef) else None
+
+    return rewrite(expression, bare)
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An item of FROM: a table or a merged derived table, under its alias."""
+    """An item of FROM: a table or a merged derived table, under its alias (empty: none was given)."""
 
     alias: str
     columns: tuple[NamedExpression, ...]
@@ -83,14 +82,25 @@ class Scope:
     relations: list[Relation] = field(default_factory=list)
     visible: list[NamedExpression] = field(default_factory=list)
 
-    def add(self, relation: Relation, using: tuple[str, ...] = ()) -> None:
-        """Bring a relation into scope; the columns ``using`` are seen once, first, as those of the left side."""
+    @classmethod
+    def of(cls, sql: str, relation: Relation) -> Scope:
+        """The scope of one relation."""
+        return cls(sql, [relation], list(relation.columns))
+
+    def add(self, other: Scope, node: exp.Expr, using: tuple[str, ...] = ()) -> None:
+        """Join what ``other`` has; the columns ``using`` are seen once, first, as those of the left side."""
+        taken = {r.alias.lower() for r in self.relations if r.alias}
+        for relation in other.relations:
+            if relation.alias.lower() in taken:
+                message = f"alias `{relation.alias}` occurs twice in FROM"
+                hint = "give each occurrence of a table its own alias"
+                raise self._error("DUPLICATE_ALIAS", message, node, hint)
         merged = {name.lower() for name in using}
         first = [v for u in using for v in self.visible if v[0].lower() == u.lower()]
         rest = [v for v in self.visible if v[0].lower() not in merged]
-        new = [v for v in relation.columns if v[0].lower() not in merged]
+        new = [v for v in other.visible if v[0].lower() not in merged]
         self.visible = [*first, *rest, *new]
-        self.relations.append(relation)
+        self.relations += other.relations
 
     def relation(self, node: exp.Expr, alias: str) -> Relation:
         """The relation of this alias."""
@@ -117,8 +127,8 @@ class Scope:
             if not found and aliases is not None and name.lower() in aliases:
                 return aliases[name.lower()]
         if len(found) > 1:
-            owners = [f"`{r.alias}.{name}`" for r in self.relations if r.find(name)]
-            hint = "write " + " or ".join(owners) if not node.table else None
+            owners = [f"`{r.alias}.{name}`" for r in self.relations if r.alias and r.find(name)]
+            hint = "write " + " or ".join(owners) if owners and not node.table else None
             raise self._error("AMBIGUOUS_COLUMN", f"column `{name}` is ambiguous", node, hint)
         if not found:
             where = f" in `{node.table}`" if node.table else ""

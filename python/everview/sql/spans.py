@@ -1,6 +1,6 @@
 """The Spark parser of sqlglot, made to keep what errors and lowering need.
 
-Two changes to sqlglot's own Spark parser:
+Four changes to sqlglot's own Spark parser:
 
 - **Every node knows its place.** sqlglot records positions for identifiers and some functions only. Here each parse
   method that returns a node notes the tokens it consumed, so ``span_of`` can point at any construct. A node that was
@@ -9,19 +9,28 @@ Two changes to sqlglot's own Spark parser:
   ``TsOrDsAdd``, ``year(x)`` to ``Year(TsOrDsToDate(x))``), which loses Spark's typing. With an empty function table
   every call is ``Anonymous`` and ``sql/functions.py`` gives it its meaning. Only the calls with a syntax of their own
   (CAST, EXTRACT, SUBSTRING ... FROM, TRIM ... FROM) keep their parsers.
+- **A doubled quote is a quote.** sqlglot's tokens for ``'it''s'`` are two texts side by side; they are put together
+  before anything is parsed, so that every literal, wherever it stands, means what Spark says.
+- **A join without ON is complete.** sqlglot looks for the ON of ``a JOIN b JOIN c`` behind the joins that follow, which
+  is not Spark's grammar and takes exponential time.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import Span, SqlParseError
+from everview.sql.nesting import check_nesting, room_to_recurse, too_deep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 _SPAN = "everview_span"
 
@@ -93,12 +102,30 @@ class _Parser(SparkParser):
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"],
     }
 
+    _in_join = False
+
+    def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
+        return self._with_join(True, super()._parse_join, *args, **kwargs)
+
+    def _parse_table(self, *args: Any, **kwargs: Any) -> Any:
+        return self._with_join(False, super()._parse_table, *args, **kwargs)
+
+    def _parse_joins(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        return iter(()) if self._in_join else super()._parse_joins(*args, **kwargs)
+
+    def _with_join(self, inside: bool, parse: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        outer, self._in_join = self._in_join, inside
+        try:
+            return parse(*args, **kwargs)
+        finally:
+            self._in_join = outer
+
     def _warn_unsupported(self) -> None:
         """Nothing: a statement that sqlglot does not know is refused by us, by name."""
 
 
 def _recording(name: str) -> Any:
-    inherited = getattr(SparkParser, name)
+    inherited = getattr(_Parser, name)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         first = self._index
@@ -130,8 +157,10 @@ def parse(sql: str) -> list[exp.Expr]:
     """The statements of ``sql`` as sqlglot trees with spans; empty statements are left out."""
     dialect = _Dialect()
     try:
-        tokens = dialect.tokenize(sql)
-        trees = dialect.parser().parse(tokens, sql)
+        tokens = _with_doubled_quotes(dialect.tokenize(sql), sql)
+        check_nesting(tokens, sql)
+        with room_to_recurse():
+            trees = dialect.parser().parse(tokens, sql)
         return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     except RecursionError:
         raise too_deep(sql) from None
@@ -145,6 +174,26 @@ def parse(sql: str) -> list[exp.Expr]:
         raise _syntax_error(sql, Span(start, start + width), message) from None
     except TokenError as error:
         raise _syntax_error(sql, _token_error_span(sql, str(error)), "the text cannot be split into tokens") from None
+
+
+def _with_doubled_quotes(tokens: list[Token], sql: str) -> list[Token]:
+    """The tokens with texts that touch, quote to quote, made one: ``'it'`` and ``'s'`` are ``'it''s'``."""
+    found: list[Token] = []
+    for token in tokens:
+        last = found[-1] if found else None
+        if (
+            last is not None
+            and token.token_type is last.token_type is TokenType.STRING
+            and token.start == last.end + 1
+            and sql[token.start] == sql[last.end]
+        ):
+            text = last.text + sql[token.start] + token.text
+            found[-1] = Token(
+                TokenType.STRING, text, token.line, token.col, last.start, token.end, [*last.comments, *token.comments]
+            )
+        else:
+            found.append(token)
+    return found
 
 
 def parse_query(sql: str) -> exp.Expr:
@@ -186,12 +235,6 @@ def _place(node: exp.Expr) -> tuple[int, int] | None:
     if known is None and "start" in node.meta:
         known = (node.meta["start"], node.meta["end"] + 1)
     return known
-
-
-def too_deep(sql: str) -> SqlParseError:
-    """The error for a text whose nesting exceeds Python's stack."""
-    message = "the text is nested too deeply"
-    return SqlParseError("SYNTAX_ERROR", message, sql=sql, span=Span(0, len(sql)), hint="use fewer levels of nesting")
 
 
 def _syntax_error(sql: str, span: Span, message: str) -> SqlParseError:

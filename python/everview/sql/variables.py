@@ -5,17 +5,20 @@ is joined on, or asked for by ``request``, becomes a variable. Conditions over o
 
 Casts between exact numbers that lose nothing (INT to BIGINT, BIGINT to DECIMAL) are taken off terms and put back when
 the atom is bound, so that ``a.x = b.y AND a.x = c.z`` is one class whatever the integer types are. The variable then
-has the widest type, and ``reference`` casts it back to the type of the column that was asked for.
+has the widest type, and ``reference`` casts it back to the type of the column that was asked for. Where no type of 38
+digits holds all values of the class, the variable has the narrowest one: values that are equal are of every type of the
+class, so rows with other values join nothing and are dropped (``_is_among``).
 """
 
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
-from everview.query.expression import Call, ColumnRef, Expression, Literal, columns_of, walk
-from everview.schema.datatype import BOOLEAN, DataType, Kind
+from everview.query.expression import Call, ColumnRef, Expression, Literal, columns_of, occurrences, rewrite
+from everview.schema.datatype import BOOLEAN, DataType, Kind, decimal
 from everview.sql.coercion import cast_to, common_type, compare, decimal_for
 from everview.sql.reject import reject
 from everview.sql.scope import atoms_of, is_qualified, split_reference, unqualified
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from everview.sql.resolve import Condition
 
 Term = tuple[str, Expression]
+_LONGEST_NAME = 40
 
 
 class CoreBuilder:
@@ -38,7 +42,7 @@ class CoreBuilder:
         self._name = name
         self._atoms = atoms
         self._filters: dict[str, list[Expression]] = {atom: [] for atom in atoms}
-        self._parent: dict[Term, Term] = {}
+        self._classes: dict[Term, list[Term]] = {}  # of each term its class, in the order in which terms came up
         self._head: list[Term] = []
         self._asked: dict[Term, Expression] = {}
         self._components: list[tuple[str, Mapping[str, Expression]]] = []
@@ -73,7 +77,7 @@ class CoreBuilder:
 
     def freeze(self, preferred: Mapping[Term, str], hints: Mapping[Term, str]) -> None:
         """Name the variables. ``preferred`` names are taken as they are, ``hints`` serve computed variables."""
-        roots = list(dict.fromkeys([*self._head, *(self._find(t) for t in self._parent)]))
+        roots = list(dict.fromkeys([*self._head, *(self._find(t) for t in self._classes)]))
         taken = {name.lower() for name in preferred.values()}
         bases = {r: self._base_name(r, hints) for r in roots if r not in preferred}
         counts: dict[str, int] = {}
@@ -99,12 +103,11 @@ class CoreBuilder:
 
     def over_head(self, expression: Expression) -> Expression:
         """An expression with its columns, which were requested, replaced by head variables."""
-        if isinstance(expression, ColumnRef) and is_qualified(expression):
-            return self.reference(expression)
-        if isinstance(expression, Call):
-            args = tuple(self.over_head(a) for a in expression.args)
-            return Call(expression.op, args, expression.type, expression.nullable)
-        return expression
+
+        def variable(part: Expression) -> Expression | None:
+            return self.reference(part) if isinstance(part, ColumnRef) and is_qualified(part) else None
+
+        return rewrite(expression, variable)
 
     def variable(self, root: Term) -> Variable:
         """The variable of a class."""
@@ -133,24 +136,28 @@ class CoreBuilder:
         raise reject("CROSS_TABLE_CONDITION", self._sql, span, tables=tables)
 
     def _find(self, term: Term) -> Term:
-        while term in self._parent and self._parent[term] != term:
-            term = self._parent[term]
-        return term
+        """The first term of its class."""
+        return self._members(term)[0]
 
     def _unite(self, one: Term, two: Term) -> None:
-        for term in (one, two):
-            self._parent.setdefault(term, term)
-        order = {term: n for n, term in enumerate(self._parent)}
-        first, second = sorted((self._find(one), self._find(two)), key=order.__getitem__)
-        self._parent[second] = first
+        first, second = (self._classes.setdefault(term, [term]) for term in (one, two))
+        if first is second:
+            return
+        order = {term: n for n, term in enumerate(self._classes)}
+        united = sorted([*first, *second], key=order.__getitem__)
+        for term in united:
+            self._classes[term] = united
 
-    def _members(self, root: Term) -> list[Term]:
-        return [t for t in self._parent if self._find(t) == root] or [root]
+    def _members(self, term: Term) -> list[Term]:
+        return self._classes.get(term) or [term]
 
     def _type(self, root: Term) -> DataType:
-        found = root[1].type
-        for _, expression in self._members(root):
-            found = common_type(found, expression.type) or found
+        types = [expression.type for _, expression in self._members(root)]
+        if len(set(types)) > 1 and all(map(_is_exact, types)):
+            return _exact_type(types)
+        found = types[0]
+        for data_type in types[1:]:
+            found = common_type(found, data_type) or found
         return found
 
     def _base_name(self, root: Term, hints: Mapping[Term, str]) -> tuple[str, str]:
@@ -166,10 +173,11 @@ class CoreBuilder:
         filters = list(self._filters[name])
         bindings: list[tuple[str, Expression]] = []
         for root, variable in self._variables.items():
-            mine = [cast_to(e, variable.type) for a, e in self._members(root) if a == name]
+            mine = [e for a, e in self._members(root) if a == name]
             filters += [compare("eq", mine[0], other) for other in mine[1:]]
             if mine:
-                bindings.append((variable.name, unqualified(mine[0])))
+                filters += _is_among(mine[0], variable.type)
+                bindings.append((variable.name, unqualified(cast_to(mine[0], variable.type))))
         position = {c.name: i for i, c in enumerate(table.columns)}
         bindings.sort(key=lambda b: min((position[c] for c in columns_of(b[1])), default=len(position)))
         factors = tuple(unqualified(f[name]) if name in f else None for _, f in self._components)
@@ -188,24 +196,33 @@ def unique_name(name: str, taken: set[str]) -> str:
 
 def identifier_of(expression: Expression) -> str:
     """A readable name for a computed expression: ``year_o_orderdate``."""
-    words = []
-    for part in walk(expression):
+    words: list[str] = []
+    for part in occurrences(expression):
         if isinstance(part, ColumnRef):
             words.append(split_reference(part)[1] if is_qualified(part) else part.name)
         elif isinstance(part, Literal):
             words.append("null" if part.value is None else str(part.value))
         elif part.op != "cast":
             words.append(part.op)
-    text = re.sub(r"\W+", "_", "_".join(words)).strip("_")[:40] or "value"
+        if len(words) > 2 * _LONGEST_NAME:  # enough, even if half of them are blanks
+            break
+    text = re.sub(r"\W+", "_", "_".join(words)).strip("_")[:_LONGEST_NAME] or "value"
     return f"c_{text}" if text[0].isdigit() else text
 
 
 def _conjuncts(expression: Expression) -> Iterable[Expression]:
-    if isinstance(expression, Call) and expression.op == "and":
-        for arg in expression.args:
-            yield from _conjuncts(arg)
-    else:
-        yield expression
+    """What is combined by AND, each once."""
+    seen: set[int] = set()
+    open_parts = [expression]
+    while open_parts:
+        part = open_parts.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, Call) and part.op == "and":
+            open_parts += reversed(part.args)
+        else:
+            yield part
 
 
 def _conjunction(filters: list[Expression]) -> Expression | None:
@@ -225,14 +242,45 @@ def _is_exact(data_type: DataType) -> bool:
     return data_type.is_integer or data_type.kind is Kind.DECIMAL
 
 
+def _holds(target: DataType, source: DataType) -> bool:
+    """Whether an exact number type has all values of another."""
+    one, two = decimal_for(source), decimal_for(target)
+    return one.scale <= two.scale and one.precision - one.scale <= two.precision - two.scale
+
+
+def _exact_type(types: Sequence[DataType]) -> DataType:
+    """The type in which values of different exact types are joined: one that holds them all, else what all have in common."""
+    widest = types[0]
+    for data_type in types[1:]:
+        widest = common_type(widest, data_type) or widest
+    if all(_holds(widest, t) for t in types):
+        return widest
+    decimals = [decimal_for(t) for t in types]
+    digits, scale = min(d.precision - d.scale for d in decimals), min(d.scale for d in decimals)
+    return decimal(max(1, digits + scale), scale)
+
+
+def _is_among(expression: Expression, target: DataType) -> list[Expression]:
+    """The conditions, none of which can fail, under which a cast to ``target`` keeps the value."""
+    if not (_is_exact(expression.type) and _is_exact(target)) or _holds(target, expression.type):
+        return []
+    largest = Decimal((0, (9,) * target.precision, -target.scale))
+    return [
+        compare("ge", expression, Literal(largest.copy_negate(), target)),
+        compare("le", expression, Literal(largest, target)),
+        compare(
+            "eq", expression, cast_to(expression, target)
+        ),  # cannot overflow within these bounds, whatever it rounds
+    ]
+
+
 def _stripped(expression: Expression) -> Expression:
     """The expression without casts between exact numbers that lose nothing."""
     while isinstance(expression, Call) and expression.op == "cast":
         source, target = expression.args[0].type, expression.type
         if not (_is_exact(source) and _is_exact(target)) or (target.is_integer and not source.is_integer):
             break
-        one, two = decimal_for(source), decimal_for(target)
-        if one.scale > two.scale or one.precision - one.scale > two.precision - two.scale:
+        if not _holds(target, source):
             break
         expression = expression.args[0]
     return expression

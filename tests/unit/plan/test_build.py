@@ -1,14 +1,17 @@
 """Enumerated trees: the rules of the plan format, completeness against exhaustive search, and the named trees."""
 
+import random
+from collections import Counter
 from itertools import islice
 
 import checker
 import pytest
 from everview.analysis.classification import QueryClass, classify
 from everview.errors import UnsupportedQueryError
-from everview.plan.build import build_candidates, build_trees
-from everview.plan.choose import choose_tree
+from everview.plan.build import all_candidates, build_trees, greedy_candidates, tree_of
+from everview.plan.choose import choose_tree, rank_of
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from textbook import TEXTBOOK, parse, queries
 
 CYCLIC = {"triangle", "dumbbell"}
@@ -41,7 +44,7 @@ def chosen(text, rates=None, distinct=False):
 def test_textbook_trees_keep_the_rules(name):
     query = parse(TEXTBOOK[name])
     trees = list(build_trees(query, classify(query)))
-    assert build_candidates(query, classify(query)).complete
+    assert all_candidates(query, classify(query)) is not None
     assert len({outline(t) for t in trees}) == len(trees)
     for tree in trees:
         checker.check_tree(tree, query)
@@ -145,8 +148,74 @@ def test_no_tree_of_the_paper_is_lower(query):
     assert lowest == checker.smallest_height(query, query.head)
 
 
-def test_search_limit_is_reported():
+def rank_for(query, head):
+    return lambda branch: rank_of(tree_of((branch,), query, head), query, {})
+
+
+def test_too_many_candidates_are_none():
     query = parse(TEXTBOOK["four_hop"])
-    candidates = build_candidates(query, classify(query), cap=3)
-    assert not candidates.complete
-    assert [len(part) for part in candidates.parts] == [3]
+    assert all_candidates(query, classify(query), most=6) is None
+    assert [len(part) for part in all_candidates(query, classify(query), most=7)] == [7]
+
+
+@settings(max_examples=300, deadline=None)
+@given(queries(max_atoms=8, max_variables=9), st.booleans())
+def test_the_greedy_search_finds_trees_that_keep_the_rules(query, distinct):
+    classification = classify(query)
+    if not classification.holds(QueryClass.ACYCLIC):
+        return
+    head = classification.maintained_head
+    rank = rank_for(query, head)
+    parts = greedy_candidates(query, classification, rank)
+    assert all(parts)
+    every = all_candidates(query, classification)
+    for part, complete in zip(parts, every, strict=True):
+        assert set(part) <= set(complete)
+        best = min(map(rank, part))
+        assert best.height <= 1 + min(map(rank, complete)).height
+    tree = tree_of(tuple(min(part, key=rank) for part in parts), query, head)
+    checker.check_tree(tree, query)
+
+
+def random_join(atoms, seed, head):
+    """Atoms that share one to four of five columns with an earlier one."""
+    draw = random.Random(seed)
+    columns = [[f"x0_{i}" for i in range(5)]]
+    for n in range(1, atoms):
+        partner = draw.choice(columns)
+        shared = draw.sample(sorted(set(partner)), draw.randint(1, 4))
+        columns.append(shared + [f"x{n}_{i}" for i in range(5 - len(shared))])
+    variables = [v for c in columns for v in c]
+    free = {"all": variables, "none": [], "one": columns[0][:1], "some": variables[::7]}[head]
+    body = ", ".join(f"T{n}({', '.join(c)})" for n, c in enumerate(columns))
+    return parse(f"Q({', '.join(dict.fromkeys(free))}) :- {body}")
+
+
+@pytest.mark.parametrize("head", ["all", "none", "one", "some"])
+@pytest.mark.parametrize("atoms", [40, 60, 100])
+def test_joins_of_many_tables(atoms, head, monkeypatch):
+    """The work is counted in trees that are built and ranked: a few per table, whatever the keys."""
+    query = random_join(atoms, 5, head)
+    classification = classify(query)
+    work = Counter()
+
+    def counted(forest, query, head, **options):
+        tree = tree_of(forest, query, head, **options)
+        work["nodes"] += len(tree.nodes)
+        return tree
+
+    monkeypatch.setattr("everview.plan.choose.tree_of", counted)
+    choice = choose_tree(query, classification)
+    checker.check_tree(choice.tree, query)
+    assert not choice.complete
+    assert "too many trees to look at all" in choice.reason
+    assert work["nodes"] < 20 * atoms**2
+    assert choice == choose_tree(query, classification)
+
+
+@pytest.mark.parametrize("atoms", [2, 10, 100])
+def test_chains_are_complete(atoms):
+    body = ", ".join(f"T{n}(x{n}, x{n + 1})" for n in range(atoms))
+    query = parse(f"Q({', '.join(f'x{n}' for n in range(atoms + 1))}) :- {body}")
+    choice = choose_tree(query, classify(query))
+    assert (choice.considered, choice.complete) == (2 * atoms - 1, True)
