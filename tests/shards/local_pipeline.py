@@ -127,7 +127,7 @@ def _by_destination(routed):
 
 def carrying(rows):
     """Rows with themselves as JSON: all columns but those that say what kind of change they are, and ``_rest``."""
-    names = [n for n in rows.schema.names if n not in ("_multiplicity", "_sequence", "_live", "_rest")]
+    names = [n for n in rows.schema.names if n not in ("_multiplicity", "_sequence", "_within", "_live", "_rest")]
     texts = [json.dumps(row, default=str) for row in rows.select(names).to_pylist()]
     return together(rows, pa.array(texts, pa.string()))
 
@@ -135,7 +135,7 @@ def carrying(rows):
 def batch_for(table, rows, extra=("_multiplicity",)):
     """Rows (tuples with the extra columns last) of a table."""
     types = [(c.name, arrow_type(c.type)) for c in table.columns]
-    kinds = {"_multiplicity": pa.int64(), "_sequence": pa.int64(), "_live": pa.bool_()}
+    kinds = {"_multiplicity": pa.int64(), "_sequence": pa.int64(), "_within": pa.int64(), "_live": pa.bool_()}
     schema = pa.schema([*types, *((name, kinds[name]) for name in extra)])
     arrays = [pa.array([r[i] for r in rows], type=f.type) for i, f in enumerate(schema)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -68,13 +68,14 @@ class Applied:
     """What a batch does. It is done when ``delta``, the sections of its change, has been read to the end.
 
     ``accepted``: the sections to log instead of what came, where rows were set aside or carried what is not state.
-    ``seconds``: what the reading of ``delta`` took of processor time, apart from what the reader did.
+    ``warnings``: what users should be told though nothing is refused. ``seconds``: what the reading of ``delta`` took of processor time, apart from what the reader did.
     """
 
     delta: Iterable[Section]
     rows_in: int
     accepted: list[Section] | None = None
     notes: dict[str, int] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
     seconds: float = 0.0
 
 
@@ -118,6 +119,7 @@ class Outcome:
     state_bytes: int
     written: int
     notes: dict[str, int]
+    warnings: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -196,7 +198,9 @@ class DurableEngine:
         store.write_head(following.text(self._identity))
         self._holder.put(self._key, _Held(version, following.nonce, stage, self._made_with))
         rows, size = stage.size()
-        return Outcome(source, seconds + applied.seconds, applied.rows_in, rows_out, rows, size, written, applied.notes)
+        seconds += applied.seconds
+        told = (applied.notes, applied.warnings)
+        return Outcome(source, seconds, applied.rows_in, rows_out, rows, size, written, *told)
 
     def read(self, store: StoredState) -> Stage | None:
         """The engine in the state the store holds; None if it has never run."""

@@ -211,7 +211,7 @@ def build_pipeline(
 def _fingerprint(layout: Layout, inputs: Mapping[str, KeyedInput]) -> str:
     """A hash of everything that the state of any stage depends on."""
     kinds = [
-        [name, i.hidden, i.latest, i.ordered, [[c.name, str(c.type)] for c in i.table.columns]]
+        [name, i.hidden, i.latest, i.latest and list(i.order), [[c.name, str(c.type)] for c in i.table.columns]]
         for name, i in sorted(inputs.items())
     ]
     return hashlib.sha256(json.dumps([layout.fingerprint, kinds]).encode()).hexdigest()

@@ -3,9 +3,19 @@
 from everview.spark.debezium import debezium
 from everview.spark.inputs import upserts
 from everview.spark.maintain import explain, maintain
-from everview.spark.metrics import read_metrics
+from everview.spark.metrics import read_metrics, read_warnings
 from everview.spark.result import full_result
 from everview.spark.settings import configure
 from everview.spark.table_input import TableInput
 
-__all__ = ["TableInput", "configure", "debezium", "explain", "full_result", "maintain", "read_metrics", "upserts"]
+__all__ = [
+    "TableInput",
+    "configure",
+    "debezium",
+    "explain",
+    "full_result",
+    "maintain",
+    "read_metrics",
+    "read_warnings",
+    "upserts",
+]

@@ -19,6 +19,24 @@ if TYPE_CHECKING:
     from everview.spark.job import TableSource
 
 
+def open_declared(spark: SparkSession, job: Job, sql: str, *, streaming: bool) -> dict[str, Declared]:
+    """The tables of a job that a SQL text may read, by lower-case name."""
+    mentioned = [t for t in job.tables.values() if re.search(rf"\b{re.escape(t.name)}\b", sql, re.IGNORECASE)]
+    return {t.name.lower(): _declared(job, t, open_table(spark, t, streaming=streaming)) for t in mentioned}
+
+
+def _declared(job: Job, source: TableSource, given: DataFrame | TableInput) -> Declared:
+    try:
+        return declare(source.name, given, source.primary_key or None)
+    except PipelineError as error:
+        option = error.parameters.get("option")
+        if option is None:
+            raise
+        raise job_error(
+            "JOB_INVALID_VALUE", job.file, f"tables.{source.name}.{option}", error.parameters["wrong"], error.hint or ""
+        ) from error
+
+
 def open_table(spark: SparkSession, source: TableSource, *, streaming: bool) -> DataFrame | TableInput:
     """A table's source, as ``maintain`` takes it."""
     try:

@@ -30,12 +30,14 @@ _TOTALS = (
     "bad_rows",
     "seconds",
 )
+_WARNINGS = "warnings"
 _EACH = ("rows_in", "rows_out", "state_rows", "state_bytes")
 
 
 def observed(rows: DataFrame, view: str, stage: str, engines: int) -> DataFrame:
     """A stage's rows with its metrics in the query's progress."""
     columns = [f.count("engine").alias("engines")]
+    columns.append(f.concat_ws("\n", f.sort_array(f.collect_set(_WARNINGS))).alias(_WARNINGS))
     columns += [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in _TOTALS]
     for at in range(engines):
         here = f.col("engine") == at
@@ -48,15 +50,27 @@ def read_metrics(progress: Mapping[str, Any], view: str | None = None) -> dict[s
 
     ``view``: the name that ``maintain`` was given, where a query has several views.
     """
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for name, row in (progress.get("observedMetrics") or {}).items():
-        if not name.startswith(PREFIX):
-            continue
-        of_view, stage = name.removeprefix(PREFIX).rsplit("_", 1)
-        values = row if isinstance(row, dict) else row.asDict()
+    found = {}
+    for stage, values in _observed(progress, view).items():
         counts = [v for k, v in values.items() if k.startswith("state_rows_")]
         skew = max(counts) * len(counts) / sum(counts) if counts and sum(counts) else 1.0
-        found.setdefault(of_view, {})[stage] = {**values, "skew": skew}
+        found[stage] = {k: v for k, v in values.items() if k != _WARNINGS} | {"skew": skew}
+    return found
+
+
+def read_warnings(progress: Mapping[str, Any], view: str | None = None) -> list[str]:
+    """What the stages of a view warn of in a progress, such as a column that no event has; ``view`` as in ``read_metrics``."""
+    texts = [values.get(_WARNINGS) or "" for values in _observed(progress, view).values()]
+    return [line for text in texts for line in text.splitlines()]
+
+
+def _observed(progress: Mapping[str, Any], view: str | None) -> dict[str, dict[str, Any]]:
+    """What was observed of a view, by stage."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, row in (progress.get("observedMetrics") or {}).items():
+        if name.startswith(PREFIX):
+            of_view, stage = name.removeprefix(PREFIX).rsplit("_", 1)
+            found.setdefault(of_view, {})[stage] = row if isinstance(row, dict) else row.asDict()
     return found.get(view or only_view(list(found)), {})
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 BAD = "_bad"
 """The column that says why a row cannot be used, NULL if it can."""
 
+FIELDS = "_fields"
+"""The column with the names that an event has, as a JSON list, where it has no value for some column that is wanted; else NULL."""
+
 Kind = Literal["inserts", "changes", "upserts", "debezium"]
 TimeUnit = Literal["millis", "micros", "nanos"]
 
