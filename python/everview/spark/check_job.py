@@ -24,13 +24,13 @@ from everview.errors import CheckpointError, EverviewError, JobError, PipelineEr
 from everview.interop.batch import MULTIPLICITY
 from everview.shards.normaliser import LIVE
 from everview.spark.compare import Difference, compare
-from everview.spark.failure import spark_message
+from everview.spark.failure import SPARK_ERRORS, spark_message
 from everview.spark.inputs import UNREAD, prepare
 from everview.spark.job import Job, View
 from everview.spark.job_tables import open_declared
 from everview.spark.maintain import columns_read
 from everview.spark.result import full_result
-from everview.spark.run_job import start_session
+from everview.spark.run_job import end_session, start_session
 from everview.spark.sinks.read import read_delta, read_postgres
 from everview.spark.table_input import BAD, Declared, Prepared
 from everview.spark.types import to_spark
@@ -67,7 +67,7 @@ def check_job(job: Job, *, spark: SparkSession | None = None, log: Path | None =
                 yield _check(session, job, view)
     finally:
         if spark is None:
-            session.stop()
+            end_session(session)
 
 
 def _refuse_uncheckable(job: Job) -> None:
@@ -99,7 +99,7 @@ def _settings(spark: SparkSession) -> Iterator[None]:
 def _check(spark: SparkSession, job: Job, view: View) -> ViewCheck:
     tables: list[DataFrame] = []
     try:
-        declared = open_declared(spark, job, streaming=False)
+        declared = open_declared(spark, job, view.sql, streaming=False)
         read = columns_read(view.name, view.sql, declared)
         for name, columns in read.items():
             tables.append(contents(spark, job, view, declared[name], columns))
@@ -109,7 +109,7 @@ def _check(spark: SparkSession, job: Job, view: View) -> ViewCheck:
         return ViewCheck(view.name, *compare(expected, found, shown=SHOWN_ROWS))
     except EverviewError:
         raise
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         message = f"view `{view.name}` cannot be computed by Spark SQL: {spark_message(error)}"
         hint = "correct the source or the SQL; a run would refuse the same row"
         raise JobError("CHECK_FAILED", message, hint=hint, view=view.name) from error
@@ -132,7 +132,7 @@ def contents(spark: SparkSession, job: Job, view: View, declared: Declared, read
         rows = rows.filter(f.col(BAD).isNull())
     letters = _dead_letters(spark, job, view, declared)
     if letters is not None:
-        rows = _without(rows, letters, job, view, declared, names)
+        rows = _without(rows, letters, job, view, declared, names=names)
     if prepared.keyed is not None and prepared.keyed.latest:
         rows = _latest(rows, prepared)
     elif declared.given.kind != "inserts":
@@ -159,7 +159,7 @@ def _latest(rows: DataFrame, prepared: Prepared) -> DataFrame:
 
 
 def _without(
-    rows: DataFrame, letters: DataFrame, job: Job, view: View, declared: Declared, names: Sequence[str]
+    rows: DataFrame, letters: DataFrame, job: Job, view: View, declared: Declared, *, names: Sequence[str]
 ) -> DataFrame:
     """Rows without those that the view set aside; ``names``: the columns it reads, which alone decide."""
     by_state = letters.filter(f.col("_code").isin(*_BY_STATE))

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import DateType, IntegralType, TimestampType
+from pyspark.sql.types import BooleanType, DateType, IntegralType, TimestampType
 
 from everview.errors import PipelineError, SchemaError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.schema.datatype import BIGINT
 from everview.schema.table import Column, Table
 from everview.shards.carried import ROW
+from everview.shards.identity import TableShape
 from everview.shards.normaliser import LIVE, SEQUENCE, KeyedInput
 from everview.spark.debezium import prepare_envelopes
+from everview.spark.failure import SPARK_ERRORS, spark_message
 from everview.spark.table_input import BAD, Declared, Prepared, TableInput, as_json, quoted
 from everview.spark.types import from_spark
 
@@ -91,6 +93,8 @@ def declare(name: str, given: DataFrame | TableInput, key: Sequence[str] | None)
         )
     if given.sequence is not None and given.kind == "upserts":
         _require_sequence(name, given.frame, given.sequence)
+    if given.delete_when is not None:
+        _require_condition(name, given.frame, given.delete_when)
     # a key column may still come as NULL: the normaliser sorts such rows out
     return Declared(name, given, Table(name, tuple(columns), primary), unreadable)
 
@@ -112,6 +116,27 @@ def _require_sequence(table: str, frame: DataFrame, sequence: str) -> None:
             "INVALID_OPTION",
             f"table `{table}`: the sequence column `{sequence}` is {kind.simpleString()}",
             hint="a sequence is an integer, a date or a timestamp",
+            option="sequence",
+            wrong=f"names `{sequence}`, which is {kind.simpleString()}",
+        )
+
+
+def _require_condition(table: str, frame: DataFrame, condition: str) -> None:
+    wrong = None
+    try:
+        kind = frame.select(f.expr(condition)).schema.fields[0].dataType
+        if not isinstance(kind, BooleanType):
+            wrong = f"it is of type {kind.simpleString()}"
+    except SPARK_ERRORS as error:
+        wrong = spark_message(error)
+    if wrong is not None:
+        message = f"is {condition!r}, which is no condition on the table's rows: {wrong}"
+        raise PipelineError(
+            "INVALID_OPTION",
+            f"table `{table}`: delete_when {message}",
+            hint=f"write it over the columns {', '.join(frame.columns)}",
+            option="delete_when",
+            wrong=message,
         )
 
 
@@ -145,8 +170,17 @@ def prepare(declared: Declared, read: frozenset[str], *, carry: bool = False) ->
     columns = (*wanted, *(Column(unread_as, BIGINT, nullable=False) for _ in hashed))
     if key:
         keyed = KeyedInput(Table(table.name, columns, table.primary_key), hidden=len(hashed))
-        return Prepared(Table(table.name, tuple(wanted), table.primary_key), selected, keyed, True)
-    return Prepared(Table(table.name, columns), selected, None, False)
+        whole = Table(table.name, tuple(wanted), table.primary_key)
+        return Prepared(whole, selected, keyed, checked=True, unread={n: kinds[n] for n in unread})
+    return Prepared(Table(table.name, columns), selected, None, checked=False, unread={n: kinds[n] for n in unread})
+
+
+def shape_of(declared: Declared, prepared: Prepared) -> TableShape:
+    """What a view depends on of a table, for people."""
+    columns = {c.name: str(c.type) for c in prepared.table.columns if not c.name.startswith(UNREAD)}
+    ordered = declared.given.kind == "upserts" and declared.given.sequence is not None
+    kind = f"{declared.given.kind} with a sequence" if ordered else declared.given.kind
+    return TableShape(kind, declared.table.primary_key, columns, prepared.unread)
 
 
 def _multiplicity(frame: DataFrame) -> tuple[SparkColumn, SparkColumn]:

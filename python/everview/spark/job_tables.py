@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
-
-from pyspark.errors import PySparkException
 
 from everview.errors import JobError, PipelineError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.spark.debezium import debezium
-from everview.spark.failure import spark_message
-from everview.spark.inputs import upserts
-from everview.spark.table_input import TableInput
+from everview.spark.failure import SPARK_ERRORS, spark_message
+from everview.spark.inputs import declare, upserts
+from everview.spark.job_keys import job_error
+from everview.spark.table_input import Declared, TableInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from everview.spark.job import TableSource
+    from everview.spark.job import Job, TableSource
 
 
 def open_declared(spark: SparkSession, job: Job, sql: str, *, streaming: bool) -> dict[str, Declared]:
@@ -32,9 +32,8 @@ def _declared(job: Job, source: TableSource, given: DataFrame | TableInput) -> D
         option = error.parameters.get("option")
         if option is None:
             raise
-        raise job_error(
-            "JOB_INVALID_VALUE", job.file, f"tables.{source.name}.{option}", error.parameters["wrong"], error.hint or ""
-        ) from error
+        key = f"tables.{source.name}.{option}"
+        raise job_error("JOB_INVALID_VALUE", job.file, key, error.parameters["wrong"], error.hint or "") from error
 
 
 def open_table(spark: SparkSession, source: TableSource, *, streaming: bool) -> DataFrame | TableInput:
@@ -46,7 +45,7 @@ def open_table(spark: SparkSession, source: TableSource, *, streaming: bool) -> 
             reader = reader.schema(source.schema)
         frame = reader.load(source.path)
         return _meaning(source, frame)
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         how = "as a stream" if streaming else "as a whole"
         message = f"`tables.{source.name}` cannot be read {how}: {spark_message(error)}"
         hint = "check `format`, `path`, `schema` and `options` of the table, and that the source's package is there"

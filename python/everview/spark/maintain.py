@@ -23,7 +23,7 @@ from everview.query.logical_view import Core, LogicalView
 from everview.schema.datatype import Kind
 from everview.shards.pipeline import Pipeline, StageName, build_pipeline
 from everview.spark.dispatch import TIMESTAMP, VERSION, Dispatch, Exit
-from everview.spark.inputs import declare, prepare
+from everview.spark.inputs import declare, prepare, shape_of
 from everview.spark.metrics import observed
 from everview.spark.placement import engine_keys
 from everview.spark.processor import EMITTED, PACKED, EngineProcessor
@@ -154,6 +154,7 @@ def plan_pipeline(
     pipeline = build_pipeline(
         layout,
         {n: i for n, i in inputs.items() if i is not None},
+        shapes={declared[n].name: shape_of(declared[n], prepared[n]) for n in layout.sources},
         dead_letters=local_path(dead_letters) if quarantine and dead_letters else None,
         tombstone_seconds=tombstones,
     )

@@ -63,6 +63,8 @@ class Prepared:
     frame: DataFrame
     keyed: KeyedInput | None
     checked: bool
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """The columns that are not read and yet tell rows apart, with their types."""
 
 
 _AS_TOLD = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"}
