@@ -21,9 +21,10 @@ from everview.testing.memory_store import MemoryStore
 
 
 class LocalPipeline:
-    """With ``dead_letters``, rows carry their input rows as they do on Spark."""
+    """With ``dead_letters``, rows carry their input rows as they do on Spark. ``shuffled``: blobs arrive in any order, as after a shuffle."""
 
-    def __init__(self, sql, tables, shards, inputs=None, workers=1, seed=0, **options):
+    def __init__(self, sql, tables, shards, inputs=None, workers=1, seed=0, shuffled=False, **options):
+        self.shuffled = shuffled
         self.tables = {t.name.lower(): t for t in tables}
         checked = frozenset(inputs or ())
         layout_options = {k: options.pop(k) for k in ("sizes", "heaviest") if k in options}
@@ -76,7 +77,7 @@ class LocalPipeline:
             leaving = self._stage("merge", leaving)
         self.batch += 1
         rows = []
-        for blobs in _by_destination(leaving).values():
+        for blobs in self._arriving(leaving).values():
             sections = [s for blob in blobs for s in unpack(blob)]
             batch = self.pipeline.finish(sections, change_types=change_types)
             if batch is not None:
@@ -85,9 +86,17 @@ class LocalPipeline:
 
     def _stage(self, stage, arriving):
         leaving = []
-        for number, blobs in sorted(_by_destination(arriving).items()):
+        for number, blobs in sorted(self._arriving(arriving).items()):
             leaving += self.pipeline.forward(stage, number, self.run(stage, number, blobs))
         return leaving
+
+    def _arriving(self, routed):
+        found = {}
+        for at, blob in routed:
+            found.setdefault(at, []).append(blob)
+        for blobs in found.values() if self.shuffled else ():
+            self.random.shuffle(blobs)
+        return found
 
     def run(self, stage, number, blobs):
         """Runs a batch of one engine: yields its delta, returns what it took."""
@@ -116,13 +125,6 @@ class LocalPipeline:
             if not stages or stage in stages
         ]
         return [engine for engine in found if engine is not None]
-
-
-def _by_destination(routed):
-    found = {}
-    for at, blob in routed:
-        found.setdefault(at, []).append(blob)
-    return found
 
 
 def carrying(rows):

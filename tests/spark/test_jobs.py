@@ -287,7 +287,12 @@ def test_sources_that_are_not_there(session, job_of):
     ("old", "new", "code", "told"),
     [
         ('format = "json"', 'format = "txt"', "JOB_SOURCE", ["`tables.t` cannot be read as a stream", "txt"]),
-        ('format = "json"', 'format = "json"\noptions = { maxFilesPerTrigger = "x" }', "JOB_FAILED", ["maxFilesPerTrigger"]),
+        (
+            'format = "json"',
+            'format = "json"\noptions = { maxFilesPerTrigger = "x" }',
+            "JOB_FAILED",
+            ["maxFilesPerTrigger"],
+        ),
         (
             'path = "t"',
             'path = "t"\nchanges = "upserts"\nprimary_key = "id"\ndelete_when = "kk = 0"',

@@ -55,10 +55,13 @@ def java_of(run):
     ("end", "code", "told"),
     [
         (lambda run: os.killpg(run.pid, signal.SIGTERM), 143, ""),
-        (lambda run: run.terminate(), 143, ""),
-        (lambda run: os.kill(java_of(run), signal.SIGKILL), 1, "everview: [SPARK_LOST] Spark has ended while the job ran"),
+        (
+            lambda run: os.kill(java_of(run), signal.SIGKILL),
+            1,
+            "everview: [SPARK_LOST] Spark has ended while the job ran",
+        ),
     ],
-    ids=["process group", "process", "JVM lost"],
+    ids=["process group", "JVM lost"],
 )
 def test_the_end_of_a_run(spark, tmp_path, end, code, told):  # noqa: ARG001 - skipped where there is no Spark
     run = started(tmp_path)

@@ -68,14 +68,14 @@ class Applied:
     """What a batch does. It is done when ``delta``, the sections of its change, has been read to the end.
 
     ``accepted``: the sections to log instead of what came, where rows were set aside or carried what is not state.
-    ``warnings``: what users should be told though nothing is refused. ``seconds``: what the reading of ``delta`` took of processor time, apart from what the reader did.
+    ``facts``: plain values from which those who hear of all engines tell whether something is odd. ``seconds``: what the reading of ``delta`` took of processor time, apart from what the reader did.
     """
 
     delta: Iterable[Section]
     rows_in: int
     accepted: list[Section] | None = None
     notes: dict[str, int] = field(default_factory=dict)
-    warnings: Sequence[str] = ()
+    facts: Sequence[Mapping[str, Any]] = ()
     seconds: float = 0.0
 
 
@@ -110,7 +110,7 @@ class Outcome:
     state_bytes: int
     written: int
     notes: dict[str, int]
-    warnings: Sequence[str] = ()
+    facts: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ class DurableEngine:
         self._holder.put(self._key, _Held(version, following.nonce, stage, self._made_with))
         rows, size = stage.size()
         seconds += applied.seconds
-        told = (applied.notes, applied.warnings)
+        told = (applied.notes, applied.facts)
         return Outcome(source, seconds, applied.rows_in, rows_out, rows, size, written, *told)
 
     def read(self, store: StoredState) -> Stage | None:

@@ -108,8 +108,12 @@ class Normaliser:
         as_given = not bad and all(apart(batch)[1] is None for batch in rows.values())
         accepted: list[Section] | None = None if as_given else [(n, [j.accepted]) for n, j in judged.items()]
         notes = {"stale": sum(j.stale for j in judged.values()), "bad": len(bad)}
-        warnings = [self._tables[number].told_behind(j.stale) for number, j in judged.items() if j.behind]
-        return Applied(delta, sum(counts), accepted, notes, warnings)
+        facts = [
+            {"table": self._tables[number].name, "known": j.known, "behind": j.behind}
+            for number, j in judged.items()
+            if j.known
+        ]
+        return Applied(delta, sum(counts), accepted, notes, facts)
 
     def begin(self, delta: Sequence[Section]) -> Sequence[Section]:
         return delta
@@ -139,8 +143,10 @@ class _Judged:
     delta: pa.RecordBatch
     accepted: pa.RecordBatch
     stale: int = 0
-    behind: bool = False
-    """Whether there are stale rows, all rows of keys that are held are, and none is only a repetition."""
+    known: int = 0
+    """Rows with a sequence whose keys are held, or were deleted."""
+    behind: int = 0
+    """Those of them that are older by their sequence alone: no repetitions."""
 
 
 class _KeyedTable:
@@ -149,6 +155,7 @@ class _KeyedTable:
         self._given = given
         self._strict = strict
         table = given.stored
+        self.name = table.name
         names = [c.name for c in table.columns]
         self._columns = [c.name for c in given.table.columns]
         self._out = self._columns[: len(self._columns) - given.hidden]
@@ -176,13 +183,6 @@ class _KeyedTable:
         if self._strict:
             raise refused_row(name, code, reason, values[0])
         bad.extend(BadRow(name, code, reason, row) for row in values)
-
-    def told_behind(self, count: int) -> str:
-        """What to say when all rows of known keys are older than those held."""
-        return (
-            f"table `{self._given.table.name}`: {count} rows are dropped as stale, and of the keys that are held no row is newer; if its"
-            " sequence began anew, as log positions do after a failover, start from a new checkpoint and an empty target"
-        )
 
     # ---- images --------------------------------------------------------------------------------------------------
 
@@ -249,9 +249,9 @@ class _KeyedTable:
         positions, there = self._kernel.rows_with_keys(self.handle, newest.select(self._key))
         known = positions.to_numpy()
         stale = np.zeros(plain.num_rows, dtype=bool)
-        behind = False
+        counts = (0, 0)
         if self._given.order:
-            stale, behind = self._stale(plain, group, there, group[at[known]])
+            stale, counts = self._stale(plain, group, there, group[at[known]])
             passed = stale[at]
             logged = at
         else:
@@ -269,7 +269,7 @@ class _KeyedTable:
         minus = with_multiplicity(old, pa.array(np.full(old.num_rows, -1)))
         plus = with_multiplicity(new, pa.array(np.ones(new.num_rows, dtype=np.int64)))
         delta = net(concat([plus, minus]))
-        return _Judged(self._commits(fresh), delta, given.take(pa.array(logged)), int(stale.sum()), behind)
+        return _Judged(self._commits(fresh), delta, given.take(pa.array(logged)), int(stale.sum()), *counts)
 
     def _without_values_of_deletions(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Of a deletion only key and sequence count."""
@@ -291,12 +291,12 @@ class _KeyedTable:
 
     def _stale(
         self, rows: pa.RecordBatch, group: np.ndarray[Any, Any], there: pa.RecordBatch, groups: np.ndarray[Any, Any]
-    ) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], bool]:
-        """For each row whether it is not newer than the one of its key in ``there``, whose groups are given; and whether all rows of keys
-        that are held are older by their sequence alone."""
+    ) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], tuple[int, int]]:
+        """For each row whether it is not newer than the one of its key in ``there``, whose groups are given; and how many rows have
+        such a key, and are older by their sequence alone."""
         stale = np.zeros(rows.num_rows, dtype=bool)
         if not there.num_rows:
-            return stale, False
+            return stale, (0, 0)
         held = np.full(int(group.max()) + 1, -1)
         held[groups] = np.arange(len(groups))
         at = np.flatnonzero(held[group] >= 0)
@@ -306,7 +306,7 @@ class _KeyedTable:
         stale[at] = ~comes_after(by, content[0], others_by, content[1])
         places = len(self._given.order)
         older, _ = compared(others_by[:places], by[:places])
-        return stale, bool(older.all())
+        return stale, (len(at), int(older.sum()))
 
     def _commits(self, fresh: pa.RecordBatch) -> list[tuple[int, str, pa.RecordBatch]]:
         commits = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,6 @@ from everview.spark.told import Told, absent_columns
 if TYPE_CHECKING:
     from everview.shards.pipeline import Pipeline, StageName
 
-logger = logging.getLogger("everview")
-
 HOLDER = Holder()
 """The engines of this worker process."""
 
@@ -49,7 +47,7 @@ MEASURED = (
     ("stale_rows", LongType()),
     ("bad_rows", LongType()),
     ("seconds", DoubleType()),
-    ("warnings", StringType()),
+    ("facts", StringType()),
 )
 """What a stage tells of each engine and batch, in the row for the guard of the next stage."""
 
@@ -131,7 +129,7 @@ class EngineProcessor(StatefulProcessor):
                 self._store.write_head(text)
             told = [Told.from_blob(bytes(row.blob)) for row in rows if row.blob]
             self._drop_letters_of_other_parts(told)
-            found = {"bad_rows": sum(t.bad for t in told), "warnings": _lines(list(absent_columns(told)))}
+            found = {"bad_rows": sum(t.bad for t in told), "facts": _lines(absent_columns(told))}
             if any(found.values()):
                 yield _row(GUARD, b"", tuple(found.get(name) for name, _ in MEASURED))
             return
@@ -184,15 +182,13 @@ def measured(number: int, outcome: Outcome) -> tuple[Any, ...]:
         outcome.notes.get("stale", 0),
         outcome.notes.get("bad", 0),
         outcome.seconds,
-        _lines(outcome.warnings),
+        _lines(outcome.facts),
     )
 
 
-def _lines(warnings: Sequence[str]) -> str | None:
-    """Warnings as one text, which travels with the metrics; they are logged where they arise, too."""
-    for warning in warnings:
-        logger.warning("everview: %s", warning)
-    return "\n".join(warnings) or None
+def _lines(facts: Iterable[Mapping[str, Any]]) -> str | None:
+    """Facts as lines of JSON, which travel with the metrics."""
+    return "\n".join(json.dumps(fact) for fact in facts) or None
 
 
 _NOTHING = (None,) * len(MEASURED)

@@ -139,6 +139,23 @@ def test_upserts_with_a_sequence(streaming, tmp_path):
     assert [m["rows_in"] for m in found] == [4, 4, 3, 3, 2]
 
 
+def test_a_sequence_that_begins_anew_is_told(streaming, tmp_path):
+    """Not late rows beside others, nor rows that come again; each engine sees some keys only."""
+    first = [(k, "x", 1000 + k) for k in range(20)]
+    batches = [
+        first,
+        first,
+        [*((k, "late", 900 + k) for k in range(19)), (19, "y", 2000)],
+        [(k, "z", k) for k in range(25)],
+    ]
+    run = run_upserts(streaming, tmp_path, {"k": LONG, "v": TEXT, "at": LONG}, batches, sequence="at")
+    *nothing, told = [read_warnings(p) for p in run.progress]
+    assert nothing == [[], [], []]
+    assert "table `t`: 20 rows are older than what is held, and none of a known key is newer" in told[0]
+    assert "failover" in told[0] and len(told) == 1
+    assert run.result == {(k, "x"): 1 for k in range(19)} | {(19, "y"): 1} | {(k, "z"): 1 for k in range(20, 25)}
+
+
 def test_upserts_without_a_sequence(streaming, tmp_path):
     batches = [
         [(1, "b", "set"), (1, "a", "set"), (2, "x", "set")],  # within a batch content decides
@@ -333,7 +350,16 @@ def test_units_of_time(streaming, unit, value, expected):
 
 def test_places_in_the_log(streaming):
     mysql = lambda file, pos, row: event("c", None, {"id": 1}, None, file=f"bin.{file:06d}", pos=pos, row=row)
-    places = [(0, 0, 0), (3, 154, 0), (3, 154, 1), (3, 154, 255), (3, 154, 256), (3, 154, 10**6), (3, 900, 0), (4, 4, 0)]
+    places = [
+        (0, 0, 0),
+        (3, 154, 0),
+        (3, 154, 1),
+        (3, 154, 255),
+        (3, 154, 256),
+        (3, 154, 10**6),
+        (3, 900, 0),
+        (4, 4, 0),
+    ]
     places += [(524_287, 2**32 - 1, 3), (524_288, 0, 0), (999_999, 2**32 - 1, 3), (2**31 - 1, 2**32 - 1, 2**40)]
     lines = [mysql(*place) for place in places]
     found = [row[1:3] for row in parsed(streaming, lines, "id INT", "id", without=[FIELDS])]
@@ -350,7 +376,11 @@ def test_places_in_the_log(streaming):
 @pytest.mark.parametrize(
     ("kind", "good", "bad"),
     [
-        ("DECIMAL(4,2)", ["1.55", "-1.5", "1.5500", 1, "1e1", 0.25, "99.99"], ["1.555", 1.555, "-.001", "1.5e-3", "100"]),
+        (
+            "DECIMAL(4,2)",
+            ["1.55", "-1.5", "1.5500", 1, "1e1", 0.25, "99.99"],
+            ["1.555", 1.555, "-.001", "1.5e-3", "100"],
+        ),
         ("DECIMAL(3,0)", ["1", "1.0", "12."], ["1.5", "0.01", "15e-1"]),
         ("DECIMAL(38,20)", ["0.12345678901234567890"], ["0.123456789012345678901"]),
         ("FLOAT", [1e30, "NaN", "Infinity"], [1e300]),
