@@ -21,9 +21,10 @@ from everview.testing.memory_store import MemoryStore
 
 
 class LocalPipeline:
-    """With ``dead_letters``, rows carry their input rows as they do on Spark."""
+    """With ``dead_letters``, rows carry their input rows as they do on Spark. ``shuffled``: blobs arrive in any order, as after a shuffle."""
 
-    def __init__(self, sql, tables, shards, inputs=None, workers=1, seed=0, **options):
+    def __init__(self, sql, tables, shards, inputs=None, workers=1, seed=0, shuffled=False, **options):
+        self.shuffled = shuffled
         self.tables = {t.name.lower(): t for t in tables}
         checked = frozenset(inputs or ())
         layout_options = {k: options.pop(k) for k in ("sizes", "heaviest") if k in options}
@@ -76,7 +77,7 @@ class LocalPipeline:
             leaving = self._stage("merge", leaving)
         self.batch += 1
         rows = []
-        for blobs in _by_destination(leaving).values():
+        for blobs in self._arriving(leaving).values():
             sections = [s for blob in blobs for s in unpack(blob)]
             batch = self.pipeline.finish(sections, change_types=change_types)
             if batch is not None:
@@ -85,9 +86,17 @@ class LocalPipeline:
 
     def _stage(self, stage, arriving):
         leaving = []
-        for number, blobs in sorted(_by_destination(arriving).items()):
+        for number, blobs in sorted(self._arriving(arriving).items()):
             leaving += self.pipeline.forward(stage, number, self.run(stage, number, blobs))
         return leaving
+
+    def _arriving(self, routed):
+        found = {}
+        for at, blob in routed:
+            found.setdefault(at, []).append(blob)
+        for blobs in found.values() if self.shuffled else ():
+            self.random.shuffle(blobs)
+        return found
 
     def run(self, stage, number, blobs):
         """Runs a batch of one engine: yields its delta, returns what it took."""
@@ -118,16 +127,9 @@ class LocalPipeline:
         return [engine for engine in found if engine is not None]
 
 
-def _by_destination(routed):
-    found = {}
-    for at, blob in routed:
-        found.setdefault(at, []).append(blob)
-    return found
-
-
 def carrying(rows):
     """Rows with themselves as JSON: all columns but those that say what kind of change they are, and ``_rest``."""
-    names = [n for n in rows.schema.names if n not in ("_multiplicity", "_sequence", "_live", "_rest")]
+    names = [n for n in rows.schema.names if n not in ("_multiplicity", "_sequence", "_within", "_live", "_rest")]
     texts = [json.dumps(row, default=str) for row in rows.select(names).to_pylist()]
     return together(rows, pa.array(texts, pa.string()))
 
@@ -135,7 +137,7 @@ def carrying(rows):
 def batch_for(table, rows, extra=("_multiplicity",)):
     """Rows (tuples with the extra columns last) of a table."""
     types = [(c.name, arrow_type(c.type)) for c in table.columns]
-    kinds = {"_multiplicity": pa.int64(), "_sequence": pa.int64(), "_live": pa.bool_()}
+    kinds = {"_multiplicity": pa.int64(), "_sequence": pa.int64(), "_within": pa.int64(), "_live": pa.bool_()}
     schema = pa.schema([*types, *((name, kinds[name]) for name in extra)])
     arrays = [pa.array([r[i] for r in rows], type=f.type) for i, f in enumerate(schema)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

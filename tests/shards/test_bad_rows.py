@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_pipeline import LocalPipeline, add_up, batch_for, carrying
-from watching import MODES, keyed_as
+from watching import MODES, ORDER, keyed_as
 
 from everview.errors import ChangeError
 from everview.schema.datatype import BIGINT, DATE, STRING
@@ -193,15 +193,14 @@ def test_the_advice_for_a_bad_row_is_one_that_a_pipeline_can_take():
 
 # ---- fail and quarantine on the same state ---------------------------------------------------------------------------
 
-EXTRA = {"ordered": ("_sequence", "_live"), "unordered": ("_sequence", "_live")}
 KEYED = Table("k", (Column("id", BIGINT, False), Column("g", BIGINT), Column("unread", STRING)), ("id",))
 
 
 def keyed_batch(mode, rows):
     """Rows (id, g, unread, whether they stay) as the input has them; what comes later has the higher sequence."""
-    if mode in EXTRA:
-        given = [(*row, n if mode == "ordered" else 0, live) for n, (*row, live) in enumerate(rows)]
-        return batch_for(KEYED, given, EXTRA[mode])
+    if not mode.startswith("images"):
+        given = [(*row, *(n for _ in ORDER[mode]), live) for n, (*row, live) in enumerate(rows)]
+        return batch_for(KEYED, given, (*ORDER[mode], "_live"))
     table = keyed_as(mode, KEYED).table
     return batch_for(table, [(*row, *[len(row[2])] * (table is not KEYED), 1 if live else -1) for *row, live in rows])
 

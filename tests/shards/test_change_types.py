@@ -171,7 +171,7 @@ def test_a_group_whose_dependent_key_changes_is_updated(shards):
     orders = Table("o", (Column("ok", BIGINT, False), Column("ck", BIGINT)), ("ok",))
     lines = Table("l", (Column("ok", BIGINT), Column("q", BIGINT)))
     sql = "SELECT c.ck, c.name, SUM(l.q) AS q FROM c, o, l WHERE c.ck = o.ck AND o.ok = l.ok GROUP BY c.ck, c.name"
-    inputs = {t.name: KeyedInput(t, 0, latest=False, ordered=False) for t in (customers, orders)}
+    inputs = {t.name: KeyedInput(t) for t in (customers, orders)}
     pipeline = LocalPipeline(sql, [customers, orders, lines], shards, inputs, sizes={"c": 1e6, "o": 1e6, "l": 1e6})
     first = {
         "c": batch_for(customers, [(k, f"n{k}", 1) for k in range(20)]),

@@ -16,7 +16,8 @@ from everview.testing.strategies import create_table
 
 SHARDS = (1, 2, 4, 7)
 SIGNS = {"insert": 1, "delete": -1, "update_preimage": -1, "update_postimage": 1}
-MODES = ("images", "images with rest", "ordered", "unordered")
+ORDER = {"images": (), "unordered": (), "ordered": ("_sequence",), "ordered twice": ("_sequence", "_within")}
+MODES = (*ORDER, "images with rest")
 
 
 def session_over(tables, sql):
@@ -29,8 +30,8 @@ def keyed_as(mode, table):
     """How a table with a key comes in."""
     if mode == "images with rest":
         columns = (*table.columns, Column("_rest", BIGINT, nullable=False))
-        return KeyedInput(Table(table.name, columns, table.primary_key), 1, latest=False, ordered=False)
-    return KeyedInput(table, 0, latest=mode in ("ordered", "unordered"), ordered=mode == "ordered")
+        return KeyedInput(Table(table.name, columns, table.primary_key), hidden=1)
+    return KeyedInput(table, latest=mode != "images", order=ORDER[mode])
 
 
 def counted(batches):
@@ -118,14 +119,14 @@ class Watched:
             live = sign > 0
             # A deletion has a key alone.
             values = row if live else tuple(v if i in key else None for i, v in enumerate(row))
-            known.append((*values, self.sequence, live))
+            place = {"unordered": (), "ordered": (self.sequence,), "ordered twice": divmod(self.sequence, 7)}[mode]
+            known.append((*values, *place, live))
             k = meaning(tuple(row[i] for i in key))
-            newest.setdefault(k, [sign < 0, None])[1] = (*values, 0, live)
-        if mode == "ordered":
-            self.run.random.shuffle(known)
-        else:  # a key that comes and goes within the batch stays out
+            newest.setdefault(k, [sign < 0, None])[1] = known[-1]
+        if mode == "unordered":  # the last one of each key; a key that comes and goes within the batch stays out
             known = [row for was, row in newest.values() if was or row[-1]]
-        return batch_for(table, known, ("_sequence", "_live"))
+        self.run.random.shuffle(known)
+        return batch_for(table, known, (*ORDER[mode], "_live"))
 
     @property
     def rows(self):
@@ -180,7 +181,7 @@ class Comparison:
         """Delete everything; nothing is held then but the one partial row of an aggregate without groups."""
         self.step([(name, row, -1) for name, held in self.held.items() for row in held.elements()])
         for shards, watched in self.pipelines.items():
-            keyed = any(mode == "ordered" for mode in watched.modes.values())
+            keyed = any(mode.startswith("ordered") for mode in watched.modes.values())
             assert keyed or watched.run.rows_held("normalise") == 0
             assert watched.run.rows_held("shard") == 0
             merging = watched.run.layout.merge

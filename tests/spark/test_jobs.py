@@ -88,7 +88,7 @@ def test_the_example_runs_goes_on_and_is_checked(session, tmp_path, monkeypatch)
     first = command("run", "--json")
     assert first.exit_code == 0, first.output
     told = [json.loads(line) for line in first.stdout.splitlines()]
-    assert [t["event"] for t in told] == ["batch", "batch", "done"]
+    assert [t["event"] for t in told] == ["started", "batch", "batch", "done"]
     assert told[-1]["rows_in"] == 10
     assert told[-2]["state_rows"] > 0
     assert told[-2]["held"] + told[-2]["rebuilt"] > 0
@@ -281,6 +281,100 @@ def test_sources_that_are_not_there(session, job_of):
     ) as caught:
         run(job_of(TWO_VIEWS.format(top="")), session)
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "told"),
+    [
+        ('format = "json"', 'format = "txt"', "JOB_SOURCE", ["`tables.t` cannot be read as a stream", "txt"]),
+        (
+            'format = "json"',
+            'format = "json"\noptions = { maxFilesPerTrigger = "x" }',
+            "JOB_FAILED",
+            ["maxFilesPerTrigger"],
+        ),
+        (
+            'path = "t"',
+            'path = "t"\nchanges = "upserts"\nprimary_key = "id"\ndelete_when = "kk = 0"',
+            "JOB_INVALID_VALUE",
+            ["job.toml: `tables.t.delete_when` is 'kk = 0', which is no condition", "UNRESOLVED_COLUMN", "`kk`"],
+        ),
+        (
+            'path = "t"',
+            'path = "t"\nchanges = "upserts"\nprimary_key = "id"\ndelete_when = "k = "',
+            "JOB_INVALID_VALUE",
+            ["job.toml: `tables.t.delete_when`", "PARSE_SYNTAX_ERROR"],
+        ),
+        (
+            'path = "t"',
+            'path = "t"\nchanges = "upserts"\nprimary_key = "id"\ndelete_when = "k"',
+            "JOB_INVALID_VALUE",
+            ["job.toml: `tables.t.delete_when`", "it is of type int"],
+        ),
+        (
+            'path = "t"',
+            'path = "t"\nchanges = "upserts"\nprimary_key = "id"\nsequence = "v"',
+            "JOB_INVALID_VALUE",
+            ["job.toml: `tables.t.sequence` names `v`, which is double"],
+        ),
+    ],
+)
+def test_mistakes_that_only_spark_finds_name_file_table_and_option(session, job_of, tmp_path, old, new, code, told):
+    """Whatever class the error has in Spark."""
+    from everview.errors import EverviewError
+
+    write_json(tmp_path / "t" / "a.json", {"id": 1, "k": 1, "v": 1.0})
+    with pytest.raises(EverviewError) as caught:
+        run(job_of(TWO_VIEWS.format(top="").replace(old, new)), session)
+    assert caught.value.code == code
+    assert len(str(caught.value)) < 900
+    for part in told:
+        assert part in str(caught.value)
+
+
+UPSERTS = """
+checkpoint = "checkpoints"
+[tables.t]
+format = "json"
+path = "t"
+schema = "id BIGINT, at INT, a STRING, b DOUBLE, unread STRING, other INT"
+options = { maxFilesPerTrigger = 1 }
+changes = "upserts"
+primary_key = "id"
+sequence = "at"
+delete_when = "other = 0"
+[tables.unused]
+format = "nothing of the kind"
+[views.both]
+sql = "SELECT id, a, b FROM t"
+sink = { kind = "parquet", path = "out/both", key = "id" }
+[views.one]
+sql = "SELECT b, COUNT(*) AS n FROM t GROUP BY b"
+sink = { kind = "parquet", path = "out/one", key = "b" }
+"""
+
+
+def test_ties_are_checked_as_they_are_broken(session, job_of, tmp_path):
+    """Rows of one key and sequence, in several files: by what the view reads, whatever else they have; a row before a deletion."""
+    rows = [
+        {"id": 1, "at": 5, "a": "x", "b": 9.0, "unread": "a"},
+        {"id": 1, "at": 5, "a": "y", "b": 1.0, "unread": "b"},
+        {"id": 2, "at": 5, "a": None, "b": 1.0},
+        {"id": 2, "at": 5, "a": "", "b": None},
+        {"id": 2, "at": 5, "a": "zzz", "b": 7.0, "other": 0},
+        {"id": 3, "at": 1, "a": "\u00e9", "b": -0.0},
+        {"id": 3, "at": 1, "a": "z", "b": 0.0},
+        {"id": 4, "at": 1, "a": "q", "b": 2.0},
+        {"id": 4, "at": 2, "other": 0},
+    ]
+    write_json(tmp_path / "t" / "a.json", *rows[::2])
+    write_json(tmp_path / "t" / "b.json", *rows[1::2])
+    job = job_of(UPSERTS)
+    run(job, session)
+    content = {r["id"]: (r["a"], r["b"]) for r in pq.read_table(tmp_path / "out" / "both").to_pylist()}
+    assert content == {1: ("y", 1.0), 2: ("", None), 3: ("\u00e9", 0.0)}
+    assert {r["b"]: r["n"] for r in pq.read_table(tmp_path / "out" / "one").to_pylist()} == {9.0: 1, 1.0: 1, 0.0: 1}
+    assert all(found.equal for found in check(job, session).values())
 
 
 def test_upserts_without_a_sequence_cannot_be_checked(session, job_of):

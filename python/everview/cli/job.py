@@ -53,12 +53,13 @@ def run(file: JobFile, as_json: AsJson = False, verbose: Verbose = 0) -> None:
 
         with _failures():
             if as_json:
-                done = run_job(job, log=log, on_progress=_json_line("batch"), on_rows=_to_stderr)
+                started, batch = _started, _json_line("batch")
+                done = run_job(job, log=log, on_start=started, on_progress=batch, on_rows=_to_stderr)
                 for view in done:
                     _json_line("done")(view)
                 return
             with (LiveTable if console.is_terminal else Lines)(console, job.name) as display:
-                done = run_job(job, log=log, on_progress=display.show, on_rows=display.say)
+                done = run_job(job, log=log, on_start=display.start, on_progress=display.show, on_rows=display.say)
             _tell(console, job, done)
 
 
@@ -115,9 +116,21 @@ def _failures() -> Iterator[None]:
 
 @contextmanager
 def _exit_codes() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # unwinds, so that queries are stopped
+    terminated = False
+
+    def terminate(*_: object) -> None:
+        nonlocal terminated
+        terminated = True
+        sys.exit(TERMINATED)  # unwinds, so that queries are stopped
+
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
-        yield
+        try:
+            yield
+        except BaseException:
+            if terminated:  # whatever happened on the way: a signal to the process group ends Spark, too
+                raise typer.Exit(TERMINATED) from None
+            raise
     except _FailedError as error:
         typer.echo(f"everview: {error}", err=True)
         raise typer.Exit(FAILED) from None
@@ -142,6 +155,11 @@ def _spark_log(verbose: int) -> Iterator[Path | None]:
 
 
 # ---- what is told ----------------------------------------------------------------------------------------------------
+
+
+def _started(view: str) -> None:
+    typer.echo(json.dumps({"event": "started", "view": view}))
+    sys.stdout.flush()
 
 
 def _to_stderr(line: str) -> None:

@@ -39,8 +39,14 @@ class LiveTable:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
+    def start(self, view: str) -> None:
+        """The query of a view was started."""
+        self._bars.update(self._task, description=f"{self._name}: the first batch of {view} runs")
+
     def show(self, progress: Progress) -> None:
         """Take in a batch."""
+        for warning in progress.warnings:
+            self.say(warned(progress, warning))
         self._last[progress.view] = progress
         self._rows_in[progress.view] = self._rows_in.get(progress.view, 0) + progress.rows_in
         self._bars.update(self._task, description=f"{self._name}: {sum(self._rows_in.values()):,} rows in")
@@ -81,10 +87,17 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def start(self, view: str) -> None:
+        """The query of a view was started."""
+        self.say(f"{view}: started, its first batch runs")
+
     def show(self, progress: Progress) -> None:
         """Take in a batch."""
+        for warning in progress.warnings:
+            self.say(warned(progress, warning))
+        stale = f", {progress.stale_rows:,} stale" if progress.stale_rows else ""
         self.say(
-            f"{progress.view} batch {progress.batch}: {progress.rows_in:,} rows in, {progress.rows_out:,} changes out,"
+            f"{progress.view} batch {progress.batch}: {progress.rows_in:,} rows in{stale}, {progress.rows_out:,} changes out,"
             f" {progress.seconds:.1f} s, state {progress.state_rows:,} rows ({size(progress.state_bytes)}),"
             f" skew {progress.skew:.2f}, engines {engines(progress)}"
         )
@@ -92,6 +105,11 @@ class Lines:
     def say(self, line: str) -> None:
         """Any line; comes from other threads."""
         self._console.print(line, markup=False, soft_wrap=True)
+
+
+def warned(progress: Progress, warning: str) -> str:
+    """A warning of a batch for people."""
+    return f"warning: {progress.view} batch {progress.batch}: {warning}"
 
 
 def engines(progress: Progress) -> str:

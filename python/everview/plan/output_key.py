@@ -9,6 +9,8 @@ Cost: quadratic in the number of head variables.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from everview.query.conjunctive import Atom, ConjunctiveQuery
 from everview.query.expression import ColumnRef
 from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, LogicalView, Map
@@ -34,6 +36,29 @@ def output_key(view: LogicalView) -> tuple[str, ...] | None:
         return None
     position = {c.name: i for i, c in enumerate(view.columns)}
     return tuple(sorted(key, key=position.__getitem__))
+
+
+def is_key(view: LogicalView, columns: Collection[str]) -> bool:
+    """Whether no two rows of a result agree on these output columns, as far as groups and primary keys tell."""
+    known = frozenset(columns)
+    for stage in reversed(view.stages):
+        match stage:
+            case Map(expressions=expressions):
+                known = frozenset(e.name for name, e in expressions if name in known and isinstance(e, ColumnRef))
+            case GroupAggregate(input=below, keys=keys):
+                names, given = {k.name for k in keys}, view.stages[below]
+                if isinstance(given, Core):
+                    known = _determined(given.query, known & names)[0]
+                return names <= known
+            case Distinct(columns=all_columns):
+                if {c.name for c in all_columns} <= known:
+                    return True
+            case Core(query=query):
+                known, left = _determined(query, known)
+                return known.issuperset(query.head) if query.distinct else not left
+            case Filter():
+                pass
+    return False
 
 
 def _join_key(query: ConjunctiveQuery) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -72,8 +72,24 @@ class DeadLetterFile:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         waiting = path.with_name(f".{path.name}.{os.getpid()}")
-        waiting.write_text("".join(row.to_json(batch) + "\n" for row in rows), encoding="utf-8")
+        lines = sorted(row.to_json(batch) for row in rows)  # rows come in any order
+        waiting.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
         waiting.replace(path)
+
+
+def input_place(table: str, part: int) -> str:
+    """Where a table's rows come in: one place per partition of its source."""
+    return f"input-{table}-{part:05d}"
+
+
+def drop_other_parts(directory: str, batch: int, table: str, parts: Collection[int]) -> None:
+    """Remove the files of a table's partitions other than these, which an attempt at the batch with more partitions has left."""
+    wanted = {f"{input_place(table, part)}.jsonl" for part in parts}
+    prefix = input_place(table, 0).removesuffix("00000")
+    for path in (Path(directory) / f"batch={batch:010d}").glob("input-*.jsonl"):
+        number = path.name.removeprefix(prefix).removesuffix(".jsonl")
+        if path.name.startswith(prefix) and number.isdigit() and path.name not in wanted:
+            path.unlink(missing_ok=True)
 
 
 class BadRows:

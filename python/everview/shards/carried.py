@@ -57,7 +57,8 @@ def shown_netted(
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Netted rows that are all inserted or all deleted, as they are reported, with their positions; ``given``: what was netted.
 
-    Input rows that differ only in what the view does not read may be netted into one: then as many of them are shown as are refused.
+    Input rows that differ only in what the view does not read may be netted into one: then as many of them are shown as are refused, the
+    last ones by their texts, whatever order they came in.
     """
     plain, carried = apart(given)
     texts = [[] for _ in range(netted.num_rows)] if carried is None else _texts(netted, plain, carried)
@@ -82,4 +83,4 @@ def _texts(netted: pa.RecordBatch, given: pa.RecordBatch, carried: pa.Array) -> 
         texts = carried.filter(alike).filter(pa.array(wanted)).to_pylist()
         for number, text in zip(group[count:][wanted].tolist(), texts, strict=True):
             found[position[number]].setdefault(text)
-    return [list(texts_here) for texts_here in found]
+    return [sorted(texts_here) for texts_here in found]

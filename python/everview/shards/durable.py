@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
 
-from everview.errors import CheckpointError
 from everview.shards.blob import Section, damaged, pack, slices, unpack
+from everview.shards.identity import Identity, mismatch, refuse_other
 
 FORMAT = 1
 _ENTRY = struct.Struct("<Q16s")
@@ -68,13 +68,14 @@ class Applied:
     """What a batch does. It is done when ``delta``, the sections of its change, has been read to the end.
 
     ``accepted``: the sections to log instead of what came, where rows were set aside or carried what is not state.
-    ``seconds``: what the reading of ``delta`` took of processor time, apart from what the reader did.
+    ``facts``: plain values from which those who hear of all engines tell whether something is odd. ``seconds``: what the reading of ``delta`` took of processor time, apart from what the reader did.
     """
 
     delta: Iterable[Section]
     rows_in: int
     accepted: list[Section] | None = None
     notes: dict[str, int] = field(default_factory=dict)
+    facts: Sequence[Mapping[str, Any]] = ()
     seconds: float = 0.0
 
 
@@ -97,15 +98,6 @@ class Stage(Protocol):
         """Rows and bytes held."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What state belongs to. Only ``fingerprint`` decides; the rest tells the user what differs."""
-
-    fingerprint: str
-    sql: str
-    shards: int
-
-
 @dataclass(slots=True)
 class Outcome:
     """What a batch took. ``source``: where the engine came from (new, held, caught up, rebuilt)."""
@@ -118,6 +110,7 @@ class Outcome:
     state_bytes: int
     written: int
     notes: dict[str, int]
+    facts: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(slots=True)
@@ -196,7 +189,9 @@ class DurableEngine:
         store.write_head(following.text(self._identity))
         self._holder.put(self._key, _Held(version, following.nonce, stage, self._made_with))
         rows, size = stage.size()
-        return Outcome(source, seconds + applied.seconds, applied.rows_in, rows_out, rows, size, written, applied.notes)
+        seconds += applied.seconds
+        told = (applied.notes, applied.facts)
+        return Outcome(source, seconds, applied.rows_in, rows_out, rows, size, written, *told)
 
     def read(self, store: StoredState) -> Stage | None:
         """The engine in the state the store holds; None if it has never run."""
@@ -279,9 +274,7 @@ class _Head:
             {
                 **(about or {}),
                 "format": FORMAT,
-                "fingerprint": identity.fingerprint,
-                "sql": identity.sql,
-                "shards": identity.shards,
+                **identity.to_json(),
                 "version": self.version,
                 "nonce": self.nonce,
                 "entries": self.entries,
@@ -297,16 +290,13 @@ def _read_head(text: str | None, identity: Identity) -> _Head | None:
     try:
         found = json.loads(text)
         head = _Head(*(found[name] for name in ("version", "nonce", "entries", "log_bytes", "snapshot_bytes")))
-        given = Identity(found["fingerprint"], found["sql"], found["shards"])
+        given = Identity.from_json(found)
         written_by = found["format"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(f"its head is not one of everview ({error})") from None
-    if written_by != FORMAT or given.fingerprint != identity.fingerprint:
-        raise CheckpointError(
-            "CHECKPOINT_MISMATCH",
-            f"the checkpoint belongs to another view: {_difference(given, identity, written_by)}",
-            hint="go on with what the checkpoint was written with, or start with a new checkpoint directory",
-        )
+    if written_by != FORMAT:
+        raise mismatch(f"it was written in format {written_by} and this version of everview reads format {FORMAT}")
+    refuse_other(given, identity)
     return head
 
 
@@ -315,13 +305,3 @@ def check_identity(text: str | None, identity: Identity, about: Mapping[str, Any
     if _read_head(text, identity) is not None:
         return None
     return _Head(0, "", 0, 0, 0).text(identity, about)
-
-
-def _difference(stored: Identity, wanted: Identity, written_by: int) -> str:
-    if written_by != FORMAT:
-        return f"it was written in format {written_by} and this version of everview reads format {FORMAT}"
-    if stored.sql != wanted.sql:
-        return f"it was written for the SQL\n  {stored.sql}\nand this is\n  {wanted.sql}"
-    if stored.shards != wanted.shards:
-        return f"it was written with shards={stored.shards} and this is shards={wanted.shards}"
-    return "columns, keys or options of its tables differ, or it was planned by another version of everview"

@@ -1,10 +1,15 @@
 """Tables with a primary key: the current row per key, so that every change that leaves names the old row in full.
 
 What: two kinds of input. *Images*: whole rows that come and go; the batch is netted, must find what it deletes, and must leave one row per
-key. *Latest*: the newest row per key by a sequence column, or its deletion; what is not newer than the row held is stale and dropped.
-Representation: a kernel table per input. For *latest* it has three more columns: the sequence, whether the row is live, and when it was
-deleted; deletions stay as tombstones, so that a late row is still known to be stale.
-Invariants: N1, what leaves are net changes of whole rows, valid whatever came in; N2, replaying a batch on the same state gives the same.
+key. *Latest*: the newest row per key, or its deletion; what is not newer than the row held is stale and dropped. Rows are ordered by the
+columns of a sequence; where these tie, a row is newer than a deletion, and of two rows the one that is greater by content (``order``). So is
+it without a sequence, within a batch: from batch to batch what comes later is newer. Where several rows of a batch would take one key, the
+one that is greater by content is used.
+Representation: a kernel table per input. For *latest* it has further columns: the sequence, whether the row is live, and when it was
+deleted; deletions stay as tombstones, which have a key alone, so that a late row is still known to be stale.
+Invariants: N1, what leaves are net changes of whole rows, valid whatever came in; N2, what a batch does depends on the rows held and those
+given, not on their order: replaying it in other pieces gives the same; N3, with a sequence the rows held depend only on the rows given so
+far, not on how they were cut into batches, as long as no tombstone is forgotten.
 Cost: a probe per row, and the sort of a batch by key and sequence.
 """
 
@@ -29,9 +34,12 @@ from everview.shards.blob import Section, by_number, concat, slices
 from everview.shards.carried import apart, only_where, shown, shown_netted, together
 from everview.shards.changes import net
 from everview.shards.durable import Applied
+from everview.shards.order import comes_after, compared, last_of
 from everview.shards.view_engine import with_multiplicity
 
 SEQUENCE = "_sequence"
+WITHIN = "_within"
+"""A second column of a sequence, for places that one number does not hold."""
 LIVE = "_live"
 DELETED_AT = "_deleted_at"
 
@@ -40,21 +48,22 @@ DELETED_AT = "_deleted_at"
 class KeyedInput:
     """A table with a primary key, as it comes in.
 
-    ``hidden``: further columns that tell rows apart but do not leave (``_rest``). ``latest``: rows are the newest per key, with
-    ``_sequence`` (of 0 where ``ordered`` is False: then what comes later is newer) and ``_live``.
+    ``hidden``: further columns that tell rows apart but do not leave (``_rest``). ``latest``: rows are the newest per key, with ``_live`` and the
+    columns of a sequence, ``order``; without any, what comes in a later batch is newer.
     """
 
     table: Table
-    hidden: int
-    latest: bool
-    ordered: bool
+    hidden: int = 0
+    latest: bool = False
+    order: tuple[str, ...] = ()
 
     @property
     def stored(self) -> Table:
         if not self.latest:
             return self.table
         nullable = tuple(Column(c.name, c.type, c.name not in self.table.primary_key) for c in self.table.columns)
-        added = (Column(SEQUENCE, BIGINT, False), Column(LIVE, BOOLEAN, False), Column(DELETED_AT, BIGINT, False))
+        sequence = tuple(Column(name, BIGINT, False) for name in self.order)
+        added = (*sequence, Column(LIVE, BOOLEAN, False), Column(DELETED_AT, BIGINT, False))
         return Table(self.table.name, nullable + added, self.table.primary_key)
 
     def lightened(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -65,8 +74,8 @@ class KeyedInput:
         plain, carried = apart(rows)
         if carried is None or not self.latest:
             return rows
-        suspects = [pc.is_null(plain.column(name)) for name in (*self.table.primary_key, SEQUENCE)]
-        if not self.ordered:
+        suspects = [pc.is_null(plain.column(name)) for name in (*self.table.primary_key, *self.order)]
+        if not self.order:
             suspects.append(pc.invert(plain.column(LIVE)))
         return together(plain, only_where(reduce(pc.or_, suspects), carried))
 
@@ -99,7 +108,12 @@ class Normaliser:
         as_given = not bad and all(apart(batch)[1] is None for batch in rows.values())
         accepted: list[Section] | None = None if as_given else [(n, [j.accepted]) for n, j in judged.items()]
         notes = {"stale": sum(j.stale for j in judged.values()), "bad": len(bad)}
-        return Applied(delta, sum(counts), accepted, notes)
+        facts = [
+            {"table": self._tables[number].name, "known": j.known, "behind": j.behind}
+            for number, j in judged.items()
+            if j.known
+        ]
+        return Applied(delta, sum(counts), accepted, notes, facts)
 
     def begin(self, delta: Sequence[Section]) -> Sequence[Section]:
         return delta
@@ -130,6 +144,10 @@ class _Judged:
     delta: pa.RecordBatch
     accepted: pa.RecordBatch
     stale: int = 0
+    known: int = 0
+    """Rows with a sequence whose keys are held, or were deleted."""
+    behind: int = 0
+    """Those of them that are older by their sequence alone: no repetitions."""
 
 
 class _KeyedTable:
@@ -138,6 +156,7 @@ class _KeyedTable:
         self._given = given
         self._strict = strict
         table = given.stored
+        self.name = table.name
         names = [c.name for c in table.columns]
         self._columns = [c.name for c in given.table.columns]
         self._out = self._columns[: len(self._columns) - given.hidden]
@@ -150,10 +169,10 @@ class _KeyedTable:
         return self._latest(rows, bad) if self._given.latest else self._images(rows, bad)
 
     def _with_keys(self, rows: pa.RecordBatch, bad: list[BadRow]) -> pa.RecordBatch:
-        for name in [*self._key, *([SEQUENCE] if self._given.latest else [])]:
+        for name in [*self._key, *self._given.order]:
             if rows.column(name).null_count:
                 missing = pc.is_null(rows.column(name))
-                what = "the sequence is NULL" if name == SEQUENCE else f"the key column `{name}` is NULL"
+                what = "the sequence is NULL" if name in self._given.order else f"the key column `{name}` is NULL"
                 self._set_aside(shown(rows.filter(missing), self._out), "NULL_NOT_ALLOWED", what, bad)
                 rows = rows.filter(pc.invert(missing))
         return rows
@@ -202,14 +221,14 @@ class _KeyedTable:
             return netted
         coming = netted.take(pa.array(comes))
         keys = coming.select(self._key)
-        first = np.zeros(len(comes), dtype=bool)
-        first[np.unique(group_rows(keys).to_numpy(), return_index=True)[1]] = True
+        chosen = np.zeros(len(comes), dtype=bool)
+        chosen[last_of(group_rows(keys).to_numpy(), (), coming.select(self._columns))] = True
         positions, there = self._kernel.rows_with_keys(self.handle, keys)
         leaving = netted.filter(pa.array(multiplicity < 0)).select(self._columns)
         stays = ~_in(there.select(self._columns), leaving)
         taken = np.zeros(len(comes), dtype=bool)
         taken[positions.to_numpy()[stays]] = True
-        stay = np.where(taken | ~first, 0, 1)
+        stay = np.where(taken | ~chosen, 0, 1)
         surplus = multiplicity[comes] - stay
         if not surplus.any():
             return netted
@@ -223,37 +242,76 @@ class _KeyedTable:
     # ---- latest --------------------------------------------------------------------------------------------------
 
     def _latest(self, rows: pa.RecordBatch, bad: list[BadRow]) -> _Judged:
-        newest = rows.take(pa.array(_newest(rows.select(self._key), rows.column(SEQUENCE).to_numpy())))
+        given = apart(rows)[0]
+        plain = self._without_values_of_deletions(given)
+        group = group_rows(plain.select(self._key)).to_numpy()
+        at = last_of(group, self._sequence(plain), plain.select(self._columns))
+        newest = plain.take(pa.array(at))
         positions, there = self._kernel.rows_with_keys(self.handle, newest.select(self._key))
-        at = positions.to_numpy()
-        stale = np.zeros(newest.num_rows, dtype=bool)
-        if self._given.ordered:
-            stale[at] = newest.column(SEQUENCE).to_numpy()[at] <= there.column(SEQUENCE).to_numpy()
-        absent = gone = np.zeros(newest.num_rows, dtype=bool)
-        if not self._given.ordered:
-            absent = ~newest.column(LIVE).to_numpy(zero_copy_only=False)
-            absent[at] = False
-            come = rows.filter(rows.column(LIVE)).select(
-                self._key
-            )  # a key that comes and goes within the batch was there
-            gone = absent & _in(newest.select(self._key), come)
-            absent &= ~gone
-            gone_before = shown(newest.filter(pa.array(absent)), self._out)
+        known = positions.to_numpy()
+        stale = np.zeros(plain.num_rows, dtype=bool)
+        counts = (0, 0)
+        if self._given.order:
+            stale, counts = self._stale(plain, group, there, group[at[known]])
+            passed = stale[at]
+            logged = at
+        else:
+            held = np.zeros(len(at), dtype=bool)
+            held[known] = True
+            passed = ~held & ~newest.column(LIVE).to_numpy(zero_copy_only=False)
+            lost = np.isin(group, group[at[passed]])  # all deletions of these keys: a row would be newer than they
+            gone_before = shown(rows.filter(pa.array(lost)), self._out)
             self._set_aside(gone_before, "ROW_NOT_FOUND", "there is no row with its key", bad)
-        newest = apart(newest)[0]
-        fresh = newest.filter(pa.array(~(stale | absent | gone)))
+            logged = at[~passed]
+        fresh = newest.filter(pa.array(~passed))
         was_live = there.column(LIVE).to_numpy(zero_copy_only=False)
-        old = there.filter(pa.array(was_live & ~stale[at])).select(self._out)
+        old = there.filter(pa.array(was_live & ~passed[known])).select(self._out)
         new = fresh.filter(fresh.column(LIVE)).select(self._out)
         minus = with_multiplicity(old, pa.array(np.full(old.num_rows, -1)))
         plus = with_multiplicity(new, pa.array(np.ones(new.num_rows, dtype=np.int64)))
         delta = net(concat([plus, minus]))
-        count = self._count_stale(rows, there) if self._given.ordered else 0
-        return _Judged(self._commits(fresh), delta, newest.filter(pa.array(~(absent | gone))), count)
+        return _Judged(self._commits(fresh), delta, given.take(pa.array(logged)), int(stale.sum()), *counts)
+
+    def _without_values_of_deletions(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Of a deletion only key and sequence count."""
+        live = rows.column(LIVE)
+        if pc.all(live, min_count=0).as_py():
+            return rows
+        for at, name in enumerate(self._columns):
+            if name not in self._key:
+                column = rows.column(name)
+                rows = rows.set_column(
+                    at, rows.schema.field(at), pc.if_else(live, column, pa.scalar(None, column.type))
+                )
+        return rows
+
+    def _sequence(self, rows: pa.RecordBatch) -> list[np.ndarray[Any, Any]]:
+        """What orders rows before their content does."""
+        numbers = [rows.column(name).to_numpy() for name in self._given.order]
+        return [*numbers, rows.column(LIVE).to_numpy(zero_copy_only=False)]
+
+    def _stale(
+        self, rows: pa.RecordBatch, group: np.ndarray[Any, Any], there: pa.RecordBatch, groups: np.ndarray[Any, Any]
+    ) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], tuple[int, int]]:
+        """For each row whether it is not newer than the one of its key in ``there``, whose groups are given; and how many rows have
+        such a key, and are older by their sequence alone."""
+        stale = np.zeros(rows.num_rows, dtype=bool)
+        if not there.num_rows:
+            return stale, (0, 0)
+        held = np.full(int(group.max()) + 1, -1)
+        held[groups] = np.arange(len(groups))
+        at = np.flatnonzero(held[group] >= 0)
+        mine, theirs = rows.take(pa.array(at)), there.take(pa.array(held[group[at]]))
+        by, others_by = self._sequence(mine), self._sequence(theirs)
+        content = [batch.select(self._columns) for batch in (mine, theirs)]
+        stale[at] = ~comes_after(by, content[0], others_by, content[1])
+        places = len(self._given.order)
+        older, _ = compared(others_by[:places], by[:places])
+        return stale, (len(at), int(older.sum()))
 
     def _commits(self, fresh: pa.RecordBatch) -> list[tuple[int, str, pa.RecordBatch]]:
         commits = []
-        if self._given.ordered:
+        if self._given.order:
             now = time.time_ns() // 1_000_000
             stamped = fresh.append_column(DELETED_AT, pa.array(np.full(fresh.num_rows, now)))
             commits.append((self.handle, "upsert", stamped))
@@ -264,34 +322,15 @@ class _KeyedTable:
             commits += [(self.handle, "keys", gone.select(self._key)), (self.handle, "upsert", come)]
         return [c for c in commits if c[2].num_rows]
 
-    def _count_stale(self, rows: pa.RecordBatch, there: pa.RecordBatch) -> int:
-        """Rows not newer than what was held before the batch, counting those that a newer one of the batch has replaced."""
-        if not there.num_rows:
-            return 0
-        given = rows.select(self._key)
-        group = group_rows(concat([there.select(self._key), given])).to_numpy()
-        held = np.full(int(group.max()) + 1, np.iinfo(np.int64).min)
-        held[group[: there.num_rows]] = there.column(SEQUENCE).to_numpy()
-        return int((rows.column(SEQUENCE).to_numpy() <= held[group[there.num_rows :]]).sum())
-
     def forget(self, before: int) -> None:
         """Drop tombstones of deletions before a time."""
-        if not (self._given.latest and self._given.ordered):
+        if not self._given.order:
             return
         for rows in self._kernel.table_rows(self.handle):
             old = pc.and_(pc.invert(rows.column(LIVE)), pc.less(rows.column(DELETED_AT), before))
             keys = rows.filter(old).select(self._key)
             if keys.num_rows:
                 self._kernel.commit([(self.handle, "keys", keys)], False, False)
-
-
-def _newest(keys: pa.RecordBatch, sequence: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The positions of the newest row of each key: by sequence, then by arrival."""
-    group = group_rows(keys).to_numpy()
-    order = np.lexsort((sequence, group))  # stable: rows of equal sequence stay in order of arrival
-    last = np.ones(len(order), dtype=bool)
-    last[:-1] = group[order][1:] != group[order][:-1]
-    return np.sort(order[last])
 
 
 def _in(rows: pa.RecordBatch, others: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:

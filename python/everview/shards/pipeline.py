@@ -21,7 +21,8 @@ from everview.schema.table import Table
 from everview.shards.bad_rows import BadRows, DeadLetterFile
 from everview.shards.blob import Section, concat, slices
 from everview.shards.changes import net, with_change_types
-from everview.shards.durable import Identity, Stage
+from everview.shards.durable import Stage
+from everview.shards.identity import Identity, TableShape
 from everview.shards.normaliser import KeyedInput, Normaliser
 from everview.shards.parcels import Parcels
 from everview.shards.routing import CopyRoute, KeyRouter, TableRouter, table_routes
@@ -168,10 +169,11 @@ def build_pipeline(
     layout: Layout,
     inputs: Mapping[str, KeyedInput],
     *,
+    shapes: Mapping[str, TableShape] | None = None,
     dead_letters: str | None = None,
     tombstone_seconds: float = 86400.0,
 ) -> Pipeline:
-    """The pipeline of a layout. ``inputs``: the tables with a key, by lower-case name."""
+    """The pipeline of a layout. ``inputs``: the tables with a key, by lower-case name. ``shapes``: what to say of tables that have changed."""
     numbers = {name: number for number, name in enumerate(inputs)}
     sources = tuple(
         Source(table, table_routes(layout, name), numbers.get(name)) for name, table in layout.sources.items()
@@ -190,7 +192,7 @@ def build_pipeline(
         bucket_columns = None if layout.disjoint else tuple(range(len(emitted)))
     names = [c.name for c in layout.columns]
     key = None if layout.key is None else tuple(names.index(k) for k in layout.key)
-    identity = Identity(_fingerprint(layout, inputs), layout.view.sql, layout.wanted)
+    identity = Identity(_fingerprint(layout, inputs), layout.view.sql, layout.wanted, shapes or {})
     return Pipeline(
         name=layout.view.name,
         identity=identity,
@@ -211,7 +213,7 @@ def build_pipeline(
 def _fingerprint(layout: Layout, inputs: Mapping[str, KeyedInput]) -> str:
     """A hash of everything that the state of any stage depends on."""
     kinds = [
-        [name, i.hidden, i.latest, i.ordered, [[c.name, str(c.type)] for c in i.table.columns]]
+        [name, i.hidden, i.latest, i.latest and list(i.order), [[c.name, str(c.type)] for c in i.table.columns]]
         for name, i in sorted(inputs.items())
     ]
     return hashlib.sha256(json.dumps([layout.fingerprint, kinds]).encode()).hexdigest()

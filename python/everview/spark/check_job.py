@@ -1,14 +1,15 @@
 """Checks a job: every view computed anew by Spark SQL from the sources as they are now, and compared with what its sink holds.
 
-The tables are parsed as the run parses them (``inputs.prepare``), then summed up to what they hold now: inserts as they are, changes added up
-by row, upserts and Debezium events the newest per key. The comparison is exact if nothing arrives meanwhile and the last run took in everything.
+The tables are parsed as the run parses them (``inputs.prepare``), in the columns that the view reads: others are not judged, and do not break
+ties. Then they are summed up to what they hold now: inserts as they are, changes added up by row, upserts and Debezium events the newest per
+key, where ties are broken as the run breaks them. The comparison is exact if nothing arrives meanwhile and the last run took in everything.
 
 Rows that a run has set aside are left out by its dead letters where they alone tell: an expression that fails on a row fails on it always.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +22,15 @@ from pyspark.sql.window import Window
 
 from everview.errors import CheckpointError, EverviewError, JobError, PipelineError
 from everview.interop.batch import MULTIPLICITY
-from everview.shards.normaliser import LIVE, SEQUENCE
+from everview.shards.normaliser import LIVE
 from everview.spark.compare import Difference, compare
-from everview.spark.failure import spark_message
-from everview.spark.inputs import UNREAD, declare, prepare
-from everview.spark.job import Job, TableSource, View
-from everview.spark.job_tables import open_table
+from everview.spark.failure import SPARK_ERRORS, spark_message
+from everview.spark.inputs import UNREAD, prepare
+from everview.spark.job import Job, View
+from everview.spark.job_tables import open_declared
+from everview.spark.maintain import columns_read
 from everview.spark.result import full_result
-from everview.spark.run_job import start_session
+from everview.spark.run_job import end_session, start_session
 from everview.spark.sinks.read import read_delta, read_postgres
 from everview.spark.table_input import BAD, Declared, Prepared
 from everview.spark.types import to_spark
@@ -65,7 +67,7 @@ def check_job(job: Job, *, spark: SparkSession | None = None, log: Path | None =
                 yield _check(session, job, view)
     finally:
         if spark is None:
-            session.stop()
+            end_session(session)
 
 
 def _refuse_uncheckable(job: Job) -> None:
@@ -97,15 +99,17 @@ def _settings(spark: SparkSession) -> Iterator[None]:
 def _check(spark: SparkSession, job: Job, view: View) -> ViewCheck:
     tables: list[DataFrame] = []
     try:
-        for source in job.tables.values():
-            tables.append(contents(spark, job, view, source))
-            tables[-1].createOrReplaceTempView(source.name)
+        declared = open_declared(spark, job, view.sql, streaming=False)
+        read = columns_read(view.name, view.sql, declared)
+        for name, columns in read.items():
+            tables.append(contents(spark, job, view, declared[name], columns))
+            tables[-1].createOrReplaceTempView(declared[name].name)
         expected = spark.sql(view.sql)
         found = sink_contents(spark, job, view, expected.schema)
         return ViewCheck(view.name, *compare(expected, found, shown=SHOWN_ROWS))
     except EverviewError:
         raise
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         message = f"view `{view.name}` cannot be computed by Spark SQL: {spark_message(error)}"
         hint = "correct the source or the SQL; a run would refuse the same row"
         raise JobError("CHECK_FAILED", message, hint=hint, view=view.name) from error
@@ -119,22 +123,21 @@ def _check(spark: SparkSession, job: Job, view: View) -> ViewCheck:
 # ---- what the tables hold --------------------------------------------------------------------------------------------
 
 
-def contents(spark: SparkSession, job: Job, view: View, source: TableSource) -> DataFrame:
-    """The rows that a table of a job holds now, in the columns that views can read."""
-    declared = declare(source.name, open_table(spark, source, streaming=False), source.primary_key or None)
-    prepared = prepare(declared, frozenset(c.name.lower() for c in declared.table.columns))
-    names = [c.name for c in declared.table.columns]
+def contents(spark: SparkSession, job: Job, view: View, declared: Declared, read: frozenset[str]) -> DataFrame:
+    """The rows that a table of a job holds now, in the columns that a view reads and those of the key."""
+    prepared = prepare(declared, read)
+    names = [c.name for c in prepared.table.columns if not c.name.startswith(UNREAD)]
     rows = prepared.frame
     if BAD in rows.columns:
         rows = rows.filter(f.col(BAD).isNull())
     letters = _dead_letters(spark, job, view, declared)
     if letters is not None:
-        rows = _without(rows, letters, job, view, declared)
+        rows = _without(rows, letters, job, view, declared, names=names)
     if prepared.keyed is not None and prepared.keyed.latest:
         rows = _latest(rows, prepared)
     elif declared.given.kind != "inserts":
         rows = _net(rows)
-    rows = rows.select(*map(_column, names))
+    rows = rows.select(*map(_column, names)) if names else rows.select(f.lit(True).alias("_"))  # rows that only count
     # a cache is a barrier: the optimizer would evaluate the view's filters on rows that are taken out here
     return rows if declared.given.kind == "inserts" and letters is None else rows.persist()
 
@@ -148,14 +151,17 @@ def _net(changes: DataFrame) -> DataFrame:
 
 
 def _latest(rows: DataFrame, prepared: Prepared) -> DataFrame:
+    assert prepared.keyed is not None
     key = [_column(name) for name in prepared.table.primary_key]
-    newest = f.row_number().over(Window.partitionBy(*key).orderBy(f.col(SEQUENCE).desc()))
+    order = [*prepared.keyed.order, LIVE, *(c.name for c in prepared.table.columns)]  # as ``shards.order`` has it
+    newest = f.row_number().over(Window.partitionBy(*key).orderBy(*(_column(name).desc() for name in order)))
     return rows.withColumn("_newest", newest).filter((f.col("_newest") == 1) & f.col(LIVE))
 
 
-def _without(rows: DataFrame, letters: DataFrame, job: Job, view: View, declared: Declared) -> DataFrame:
-    """Rows without those that the view set aside."""
-    names = [c.name for c in declared.table.columns]
+def _without(
+    rows: DataFrame, letters: DataFrame, job: Job, view: View, declared: Declared, *, names: Sequence[str]
+) -> DataFrame:
+    """Rows without those that the view set aside; ``names``: the columns it reads, which alone decide."""
     by_state = letters.filter(f.col("_code").isin(*_BY_STATE))
     if declared.given.kind != "inserts" and not by_state.isEmpty():
         message = f"view `{view.name}`: rows of `{declared.name}` were set aside for what the table held at that moment"
@@ -164,7 +170,7 @@ def _without(rows: DataFrame, letters: DataFrame, job: Job, view: View, declared
     always = letters.filter(~f.col("_code").isin(*_BY_STATE)).select(*map(_column, names)).distinct()
     same = [f.col(f"r.{_quoted(n)}").eqNullSafe(f.col(f"d.{_quoted(n)}")) for n in names]
     rows = rows.alias("r").join(always.alias("d"), on=same, how="left_anti")
-    if declared.given.kind == "inserts":
+    if declared.given.kind == "inserts" and names:
         rows = rows.select(*map(_column, names)).exceptAll(by_state.select(*map(_column, names)))
     return rows
 
@@ -182,7 +188,7 @@ def _dead_letters(spark: SparkSession, job: Job, view: View, declared: Declared)
         if error.getCondition() == "PATH_NOT_FOUND":
             return None
         raise
-    values = [f.col("row")[c.name].cast(to_spark(c.type)).alias(c.name) for c in declared.table.columns]
+    values = [f.col("row")[c.name].try_cast(to_spark(c.type)).alias(c.name) for c in declared.table.columns]
     return lines.filter(f.col("table") == declared.name).select(*values, f.col("code").alias("_code"))
 
 

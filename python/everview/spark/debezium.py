@@ -1,31 +1,32 @@
 """Debezium's envelopes: JSON with the row before and after a change, as upserts by key or as images.
 
-All values are read as texts first and then as their types, so that a value of a wrong type is a bad row and not a NULL.
+All values are read as texts first and then as their types (``debezium_values``), so that a value of a wrong type is a bad row and not a NULL.
+A column that an event does not have is NULL, as for events from before it was added; what columns the events do have is told with the rows that
+lack a value, so that one that none has can be told from one that is NULL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType as SparkType
-from pyspark.sql.types import DateType, StringType, StructField, StructType, TimestampType, _parse_datatype_string
+from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
 
 from everview.errors import PipelineError
 from everview.interop.batch import MULTIPLICITY
 from everview.schema.table import Column, Table
 from everview.shards.carried import ROW
-from everview.shards.normaliser import LIVE, SEQUENCE, KeyedInput
-from everview.spark.table_input import BAD, Declared, Prepared, TableInput, TimeUnit, as_json, quoted
+from everview.shards.normaliser import LIVE, SEQUENCE, WITHIN, KeyedInput
+from everview.spark.debezium_values import UNAVAILABLE, log_position, misread, value_of
+from everview.spark.table_input import BAD, FIELDS, Declared, Prepared, TableInput, TimeUnit, as_json, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
-
-
-UNAVAILABLE = "__debezium_unavailable_value"
-"""What Debezium writes for a large value that PostgreSQL does not put into its log because the update left it as it was."""
 
 
 def debezium(
@@ -55,89 +56,133 @@ def debezium(
 def prepare_envelopes(declared: Declared, wanted: Sequence[Column], *, carry: bool) -> Prepared:
     """Envelopes as upserts by key, or, without a key, as images: then updates and deletes need the row before.
 
-    With ``carry`` rows carry all columns of the image that they are taken from, as far as their values can be read.
+    With ``carry`` rows carry all columns of the image that they are taken from.
     """
-    given, table = declared.given, declared.table
-    assert given.schema is not None
-    types = {s.name: s.dataType for s in given.schema.fields}
-    image_type = StructType([StructField(c.name, StringType()) for c in (table.columns if carry else wanted)])
-    parts = [StructField(name, image_type) for name in ("before", "after")]
-    parts += [StructField(name, StringType()) for name in ("op", "source")]
-    raw = f.col(quoted(given.column)).cast("string")
-    if given.sequence is not None:
-        order = f.get_json_object(raw, f"$.{given.sequence}")
-        order = f.coalesce(order, f.get_json_object(raw, f"$.payload.{given.sequence}")).try_cast("long")
-    envelope = f.from_json(raw, StructType([*parts, StructField("payload", StructType(parts))]), {"mode": "PERMISSIVE"})
-    frame = given.frame.filter(raw.isNotNull() & (f.trim(raw) != "") & (f.trim(raw) != "null"))
-    frame = frame.select(raw.alias("_raw"), envelope.alias("_e"), *([order.alias("_o")] if given.sequence else []))
-    frame = frame.select(
-        "_raw",
-        f.coalesce("_e.payload", f.struct("_e.before", "_e.after", "_e.op", "_e.source")).alias("_e"),
-        *(["_o"] if given.sequence else []),
-    )
-    frame = frame.withColumn("_e", f.col("_e").withField("after", _with_unchanged(image_type.names)))
+    events = _Events(declared, wanted, carry=carry)
+    return events.by_key() if declared.table.primary_key else events.as_images()
 
-    def carried(image: SparkColumn) -> list[SparkColumn]:
-        if not carry:
-            return []
-        values = [_value(image[c.name], types[c.name], given.time_unit) for c in table.columns]
-        return [as_json(table.columns, values).alias(ROW)]
 
-    operation = f.col("_e.op")
-    known = operation.isin("c", "r", "u", "d")
-    unknown = f.when(
-        ~f.coalesce(known, f.lit(False)),
-        f.concat(f.lit("not a Debezium event with op c, r, u or d: "), f.substring("_raw", 1, 200)),
-    )
-    if table.primary_key:
-        is_delete = operation == "d"
-        image = f.when(is_delete, f.coalesce("_e.before", "_e.after")).otherwise(f.col("_e.after"))
-        sequence = f.col("_o") if given.sequence else _log_position()
-        values = [_value(image[c.name], types[c.name], given.time_unit) for c in wanted]
-        keys = {k.lower() for k in table.primary_key}
-        needed = [c for c in wanted if c.name.lower() in keys]
-        reasons = [unknown, f.when(image.isNull(), f.lit("the event has no image of its row"))]
-        reasons += [_misread(image[c.name], v, c) for c, v in zip(wanted, values, strict=True) if c in needed]
-        reasons += [
-            f.when(~is_delete, _misread(image[c.name], v, c))
-            for c, v in zip(wanted, values, strict=True)
-            if c not in needed
-        ]
-        reasons.append(f.when(sequence.isNull(), f.lit("the event does not tell its place in the log: pass sequence=")))
-        columns = [v.alias(c.name) for c, v in zip(wanted, values, strict=True)]
-        selected = frame.select(
-            *columns,
-            sequence.alias(SEQUENCE),
-            (~is_delete).alias(LIVE),
-            f.coalesce(*reasons).alias(BAD),
-            *carried(image),
+class _Events:
+    """The envelopes of a table as ``_e``: before, after, op and source, all values as texts; ``_raw`` is the event as it came."""
+
+    def __init__(self, declared: Declared, wanted: Sequence[Column], *, carry: bool) -> None:
+        given = declared.given
+        assert given.schema is not None
+        self._table, self._wanted, self._carry, self._given = declared.table, wanted, carry, given
+        self._types: dict[str, SparkType] = {s.name: s.dataType for s in given.schema.fields}
+        image_type = StructType(
+            [StructField(c.name, StringType()) for c in (declared.table.columns if carry else wanted)]
         )
-        source = Table(table.name, tuple(wanted), table.primary_key)
-        return Prepared(source, selected, KeyedInput(source, 0, latest=True, ordered=True), checked=True)
-    before, after = f.col("_e.before"), f.col("_e.after")
-    removes, adds = operation.isin("u", "d"), operation.isin("c", "r", "u")
-    lacks = "the event lacks the row before it: set the replica identity to FULL, or declare the primary key"
-    reasons = [
-        unknown,
-        f.when(removes & before.isNull(), f.lit(lacks)),
-        f.when(adds & after.isNull(), f.lit("the event has no image of its row")),
-    ]
-    for image, concerned in ((before, removes), (after, adds)):
-        for c in wanted:
-            value = _value(image[c.name], types[c.name], given.time_unit)
-            reasons.append(f.when(concerned, _misread(image[c.name], value, c)))
-    frame = frame.select("_e", f.coalesce(*reasons).alias(BAD))
-    sides = (  # an event is used or set aside as a whole
-        f.when(f.col(BAD).isNotNull(), f.array(_side(f.coalesce(after, before), 1)))
-        .when(operation == "u", f.array(_side(before, -1), _side(after, 1)))
-        .when(operation == "d", f.array(_side(before, -1)))
-        .otherwise(f.array(_side(after, 1)))
-    )
-    frame = frame.select(BAD, f.explode(sides).alias("_c"))
-    image = f.col("_c.image")
-    columns = [_value(image[c.name], types[c.name], given.time_unit).alias(c.name) for c in wanted]
-    selected = frame.select(*columns, f.col("_c.sign").cast("long").alias(MULTIPLICITY), BAD, *carried(image))
-    return Prepared(Table(table.name, tuple(wanted)), selected, None, checked=False)
+        parts = [StructField(name, image_type) for name in ("before", "after")]
+        parts += [StructField(name, StringType()) for name in ("op", "source")]
+        raw = f.col(quoted(given.column)).cast("string")
+        envelope = f.from_json(
+            raw, StructType([*parts, StructField("payload", StructType(parts))]), {"mode": "PERMISSIVE"}
+        )
+        frame = given.frame.filter(raw.isNotNull() & (f.trim(raw) != "") & (f.trim(raw) != "null"))
+        frame = frame.select(raw.alias("_raw"), envelope.alias("_e"))
+        bare = f.struct("_e.before", "_e.after", "_e.op", "_e.source")
+        wrapped = f.col("_e.payload").isNotNull()
+        frame = frame.select("_raw", wrapped.alias("_wrapped"), f.coalesce("_e.payload", bare).alias("_e"))
+        self._frame = frame.withColumn("_e", f.col("_e").withField("after", _with_unchanged(image_type.names)))
+        self._before, self._after, self._operation = f.col("_e.before"), f.col("_e.after"), f.col("_e.op")
+        known = f.coalesce(self._operation.isin("c", "r", "u", "d"), f.lit(False))
+        self._unknown = f.when(
+            ~known, f.concat(f.lit("not a Debezium event with op c, r, u or d: "), f.substring("_raw", 1, 200))
+        )
+
+    def by_key(self) -> Prepared:
+        """Rows that are the newest of their key. An update that changes the key is two: the end of the old one, and the new one."""
+        keys = {k.lower() for k in self._table.primary_key}
+        needed = [c for c in self._wanted if c.name.lower() in keys]
+        others = [c for c in self._wanted if c not in needed]
+        is_delete = self._operation == "d"
+        image = f.when(is_delete, f.coalesce(self._before, self._after)).otherwise(self._after)
+        moves_from = (self._operation == "u") & self._before.isNotNull()
+        order, numbers = self._order()
+        reasons = [self._unknown, f.when(image.isNull(), f.lit("the event has no image of its row"))]
+        reasons += [self._misread(image, c) for c in needed]
+        reasons += [f.when(~is_delete, self._misread(image, c)) for c in others]
+        for c in needed:
+            lacks = f"the row before the event lacks the key column `{c.name}`: set the replica identity to FULL"
+            reasons.append(f.when(moves_from & self._before[c.name].isNull(), f.lit(lacks)))
+            reasons.append(f.when(moves_from, self._misread(self._before, c)))
+        unplaced = f.lit("the event does not tell its place in the log: pass sequence=")
+        reasons += [f.when(number.isNull(), unplaced) for number in numbers]
+        same = [self._value(self._before, c).eqNullSafe(self._value(self._after, c)) for c in needed]
+        moves = f.col(BAD).isNull() & moves_from & ~reduce(and_, same)
+        frame = self._frame.select("_raw", "_wrapped", "_e", f.coalesce(*reasons).alias(BAD))
+        sides = f.when(moves, f.array(_side(self._before, False), _side(self._after, True))).otherwise(
+            f.array(_side(image, ~is_delete))
+        )
+        fields = self._fields(~is_delete)
+        numbered = [number.alias(name) for name, number in zip(order, numbers, strict=True)]
+        frame = frame.select(*numbered, BAD, fields.alias(FIELDS), f.explode(sides).alias("_c"))
+        image, live = f.col("_c.image"), f.col("_c.kind")
+        columns = [self._value(image, c).alias(c.name) for c in self._wanted]
+        selected = frame.select(*columns, *order, live.alias(LIVE), BAD, FIELDS, *self._carried(image))
+        source = Table(self._table.name, tuple(self._wanted), self._table.primary_key)
+        return Prepared(source, selected, KeyedInput(source, latest=True, order=order), checked=True)
+
+    def as_images(self) -> Prepared:
+        """Whole rows that come and go."""
+        before, after = self._before, self._after
+        removes, adds = self._operation.isin("u", "d"), self._operation.isin("c", "r", "u")
+        lacks = "the event lacks the row before it: set the replica identity to FULL, or declare the primary key"
+        reasons = [
+            self._unknown,
+            f.when(removes & before.isNull(), f.lit(lacks)),
+            f.when(adds & after.isNull(), f.lit("the event has no image of its row")),
+        ]
+        for image, concerned in ((before, removes), (after, adds)):
+            reasons += [f.when(concerned, self._misread(image, c)) for c in self._wanted]
+        frame = self._frame.select("_raw", "_wrapped", "_e", f.coalesce(*reasons).alias(BAD))
+        sides = (  # an event is used or set aside as a whole
+            f.when(f.col(BAD).isNotNull(), f.array(_side(f.coalesce(after, before), 1)))
+            .when(self._operation == "u", f.array(_side(before, -1), _side(after, 1)))
+            .when(self._operation == "d", f.array(_side(before, -1)))
+            .otherwise(f.array(_side(after, 1)))
+        )
+        frame = frame.select(BAD, self._fields(adds).alias(FIELDS), f.explode(sides).alias("_c"))
+        image, sign = f.col("_c.image"), f.col("_c.kind").cast("long")
+        columns = [self._value(image, c).alias(c.name) for c in self._wanted]
+        selected = frame.select(*columns, sign.alias(MULTIPLICITY), BAD, FIELDS, *self._carried(image))
+        return Prepared(Table(self._table.name, tuple(self._wanted)), selected, None, checked=False)
+
+    def _order(self) -> tuple[tuple[str, ...], list[SparkColumn]]:
+        """The columns by which events are ordered, and what they are."""
+        path = self._given.sequence
+        if path is None:
+            return (SEQUENCE, WITHIN), list(log_position(f.col("_e.source")))
+        raw = f.col("_raw")
+        found = f.coalesce(f.get_json_object(raw, f"$.{path}"), f.get_json_object(raw, f"$.payload.{path}"))
+        return (SEQUENCE,), [found.try_cast("long")]
+
+    def _value(self, image: SparkColumn, column: Column) -> SparkColumn:
+        return value_of(image[column.name], self._types[column.name], self._given.time_unit)
+
+    def _misread(self, image: SparkColumn, column: Column) -> SparkColumn:
+        return misread(image[column.name], self._value(image, column), column)
+
+    def _fields(self, concerned: SparkColumn) -> SparkColumn:
+        """The names that the row after an event has, as JSON, where some column has no value; it costs reading the event once more."""
+        valueless = [self._after[c.name].isNull() for c in self._wanted]
+        if not valueless:
+            return f.lit(None).cast("string")
+        raw = f.col("_raw")
+        paths = (f.get_json_object(raw, "$.payload.after"), f.get_json_object(raw, "$.after"))
+        names = f.json_object_keys(f.when(f.col("_wrapped"), paths[0]).otherwise(paths[1]))
+        return f.when(f.col(BAD).isNull() & concerned & reduce(or_, valueless), f.to_json(names))
+
+    def _carried(self, image: SparkColumn) -> list[SparkColumn]:
+        """All columns of an image as JSON; as the texts that came, if one of them cannot be read."""
+        if not self._carry:
+            return []
+        values = [self._value(image, c) for c in self._table.columns]
+        unreadable = [image[c.name].isNotNull() & v.isNull() for c, v in zip(self._table.columns, values, strict=True)]
+        as_it_came = f.to_json(image, {"ignoreNullFields": "false"})
+        told = as_json(self._table.columns, values)
+        return [f.when(image.isNotNull() & reduce(or_, unreadable), as_it_came).otherwise(told).alias(ROW)]
 
 
 def _with_unchanged(names: Sequence[str]) -> SparkColumn:
@@ -150,38 +195,6 @@ def _with_unchanged(names: Sequence[str]) -> SparkColumn:
     return f.when(after.isNotNull(), f.struct(*fields))
 
 
-def _side(image: SparkColumn, sign: int) -> SparkColumn:
-    return f.struct(image.alias("image"), f.lit(sign).alias("sign"))
-
-
-def _log_position() -> SparkColumn:
-    """The place of an event in the log of its database: PostgreSQL's LSN, or MySQL's file, position and row."""
-    source = f.col("_e.source")
-
-    def number(path: str) -> SparkColumn:
-        return f.get_json_object(source, f"$.{path}").try_cast("long")
-
-    file = f.regexp_extract(f.get_json_object(source, "$.file"), r"(\d+)$", 1).try_cast("long")
-    row = f.coalesce(number("row"), f.lit(0).cast("long"))
-    return f.coalesce(number("lsn"), (file * (1 << 36) + number("pos")) * 256 + f.least(row, f.lit(255).cast("long")))
-
-
-def _value(text: SparkColumn, kind: SparkType, unit: TimeUnit) -> SparkColumn:
-    """A value from its JSON text, NULL if it is none of the type."""
-    whole = text.rlike(r"^-?\d+$")
-    if isinstance(kind, DateType):
-        return f.when(whole, f.date_from_unix_date(text.try_cast("int"))).otherwise(text.try_cast(kind))
-    if isinstance(kind, TimestampType):
-        factor = f.lit({"millis": 1000, "micros": 1, "nanos": 1}[unit])
-        micros = f.try_multiply(text.try_cast("decimal(38,0)"), factor)
-        micros = f.floor(micros / 1000) if unit == "nanos" else micros
-        return f.when(whole, f.timestamp_micros(micros.try_cast("long"))).otherwise(text.try_cast(kind))
-    return text.try_cast(kind)
-
-
-def _misread(text: SparkColumn, value: SparkColumn, column: Column) -> SparkColumn:
-    reason = f.concat(f.lit(f"column `{column.name}` is {str(column.type).upper()} and got "), text)
-    lacking = f.lit(
-        f"the event leaves out column `{column.name}`, which did not change: set the replica identity to FULL"
-    )
-    return f.when(text == UNAVAILABLE, lacking).when(text.isNotNull() & value.isNull(), reason)
+def _side(image: SparkColumn, kind: SparkColumn | bool | int) -> SparkColumn:
+    """A row of an event, and what becomes of it."""
+    return f.struct(image.alias("image"), (f.lit(kind) if isinstance(kind, bool | int) else kind).alias("kind"))

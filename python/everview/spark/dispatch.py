@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,14 +16,15 @@ from pyspark import TaskContext
 from everview.engine import ExpressionError, compute
 from everview.interop.batch import MULTIPLICITY
 from everview.schema.arrow import arrow_type
-from everview.shards.bad_rows import BadRow, DeadLetterFile, refused_row
+from everview.shards.bad_rows import BadRow, DeadLetterFile, input_place, refused_row
 from everview.shards.blob import unpack
 from everview.shards.carried import ROW, apart, shown
-from everview.shards.normaliser import LIVE, SEQUENCE
+from everview.shards.normaliser import LIVE, SEQUENCE, WITHIN
 from everview.spark.inputs import UNREAD
 from everview.spark.placement import GUARD
-from everview.spark.processor import current_batch, pack_count
-from everview.spark.table_input import BAD
+from everview.spark.processor import current_batch
+from everview.spark.table_input import BAD, FIELDS
+from everview.spark.told import Told
 
 if TYPE_CHECKING:
     from everview.schema.table import Table
@@ -32,14 +34,18 @@ _PACKED = pa.schema([pa.field("destination", pa.int32(), False), pa.field("blob"
 _LEAVING_ROWS = 1 << 16
 VERSION = "_commit_version"
 TIMESTAMP = "_commit_timestamp"
-_CONTROL = {MULTIPLICITY: pa.int64(), SEQUENCE: pa.int64(), LIVE: pa.bool_(), BAD: pa.string(), ROW: pa.string()}
+_CONTROL = {
+    **dict.fromkeys((MULTIPLICITY, SEQUENCE, WITHIN), pa.int64()),
+    LIVE: pa.bool_(),
+    **dict.fromkeys((BAD, FIELDS, ROW), pa.string()),
+}
 
 
 @dataclass(frozen=True)
 class Dispatch:
     """Sends the rows of a source on. ``names``: of the columns, which come under others. ``scans``: per atom its filter and other expressions, to be tried where bad rows are set aside.
 
-    The last blob is for the guard: how many rows were set aside.
+    The last blob is for the guard: what there is to tell of the task.
     """
 
     pipeline: Pipeline
@@ -50,17 +56,23 @@ class Dispatch:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bad: list[BadRow] = []
-        for destination, blob in self.pipeline.dispatch(self.source, self._good(batches, bad)):
+        events = _Events()
+        for destination, blob in self.pipeline.dispatch(self.source, self._good(batches, bad, events)):
             yield _packed(self.keys[destination], blob)
-        self._report(bad)
-        yield _packed(GUARD, pack_count(len(bad)))
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        if self.pipeline.dead_letters is not None:
+            place = input_place(self._table.name, part)
+            DeadLetterFile(self.pipeline.dead_letters, place, current_batch).write(bad)
+        told = Told(self._table.name, part, len(bad), events.absent, tuple(sorted(events.names)))
+        yield _packed(GUARD, told.to_blob())
 
     @property
     def _table(self) -> Table:
         found = self.pipeline.sources[self.source]
         return found.table if found.keyed is None else self.pipeline.inputs[found.keyed].table
 
-    def _good(self, batches: Iterator[pa.RecordBatch], bad: list[BadRow]) -> Iterator[pa.RecordBatch]:
+    def _good(self, batches: Iterator[pa.RecordBatch], bad: list[BadRow], events: _Events) -> Iterator[pa.RecordBatch]:
         types = {c.name: arrow_type(c.type) for c in self._table.columns} | _CONTROL
         for batch in batches:
             columns = [
@@ -75,6 +87,10 @@ class Dispatch:
                     wrong = pc.is_valid(reasons)
                     self._set_aside(rows.filter(wrong), "INVALID_CHANGE", reasons.filter(wrong).to_pylist(), bad)
                     rows = rows.filter(pc.invert(wrong))
+            if FIELDS in rows.schema.names:
+                fields = rows.column(rows.schema.names.index(FIELDS))
+                rows = rows.drop_columns([FIELDS])
+                events.see(rows.select([c.name for c in self._table.columns]), _that_come(rows), fields)
             if self.pipeline.dead_letters is not None:
                 rows = self._that_evaluate(rows, bad)
             if rows.num_rows:
@@ -110,12 +126,34 @@ class Dispatch:
             raise refused_row(name, code, reasons[0], values[0])
         bad += [BadRow(name, code, reason, row) for reason, row in zip(reasons, values, strict=True)]
 
-    def _report(self, bad: list[BadRow]) -> None:
-        if self.pipeline.dead_letters is None:
+
+def _that_come(rows: pa.RecordBatch) -> pa.Array:
+    """Which rows of a batch are rows from now on, rather than the end of some."""
+    if LIVE in rows.schema.names:
+        return rows.column(rows.schema.names.index(LIVE))
+    return pc.greater(rows.column(rows.schema.names.index(MULTIPLICITY)), 0)
+
+
+class _Events:
+    """Which columns of a table the events of a task have. A column with a value is there; of the others their names tell."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self._absent: set[str] | None = None
+
+    @property
+    def absent(self) -> tuple[str, ...] | None:
+        return None if self._absent is None else tuple(sorted(self._absent - self.names))
+
+    def see(self, rows: pa.RecordBatch, come: pa.Array, fields: pa.Array) -> None:
+        """Take in the events that bring rows, with the names of those that lack a value."""
+        rows, fields = rows.filter(come), fields.filter(come)
+        if not rows.num_rows:
             return
-        context = TaskContext.get()
-        part = 0 if context is None else context.partitionId()
-        DeadLetterFile(self.pipeline.dead_letters, f"input-{self._table.name}-{part:05d}", current_batch).write(bad)
+        valueless = {name for name, c in zip(rows.schema.names, rows.columns, strict=True) if c.null_count == len(c)}
+        self._absent = valueless if self._absent is None else self._absent & valueless
+        for text in pc.unique(fields).to_pylist():
+            self.names.update(() if text is None else json.loads(text))
 
 
 def _failures(expression: str, rows: pa.RecordBatch, at: np.ndarray[Any, Any]) -> dict[int, tuple[str, str]]:

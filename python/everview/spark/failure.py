@@ -8,10 +8,15 @@ and hint, so that it reads as if it had been raised here.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 
 from everview import errors
 from everview.errors import CheckpointError, EverviewError, JobError
+from everview.shards.identity import GO_BACK
 
 if TYPE_CHECKING:
     from everview.spark.job import Job, View
@@ -27,6 +32,37 @@ _OF_CHECKPOINT = re.compile(
     r"MISMATCHED_TOPIC|BATCH_METADATA|MALFORMED_LOG|MISSING_LOG|STATEFUL_PROCESSOR_CANNOT)\w*"
 )
 _LONGEST = 600
+
+SPARK_ERRORS = (PySparkException, Py4JError)
+"""What Spark raises: some errors of the JVM come as they are, without a class of PySpark's."""
+
+
+def reason(error: BaseException) -> EverviewError:
+    """Why a query failed, of what Spark raised for it: the error of everview within, or the innermost one as ``QUERY_FAILED``.
+
+    Spark buries it between the stack traces of several processes and a dump of the plan.
+    """
+    chain = list(_causes(error))
+    ours = next((e for e in chain if isinstance(e, EverviewError)), None)
+    if ours is not None:
+        return ours
+    text = "\n".join(map(str, chain))
+    found = found_in(text)
+    if found is None and (state := _OF_CHECKPOINT.search(text)) is not None:
+        message = f"the checkpoint does not fit the view: {_condition_at(text, state.start())}"
+        found = CheckpointError("CHECKPOINT_MISMATCH", message, hint=GO_BACK)
+    again = "when the cause is gone, start the query again: it goes on where it stopped"
+    return found or JobError("QUERY_FAILED", _innermost(text), hint=again)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and what it came from, the innermost last."""
+    seen: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in seen:
+        seen.append(following)
+        yield following
+        following = following.__cause__ or following.__context__
 
 
 def spark_message(error: BaseException) -> str:
@@ -50,15 +86,11 @@ def found_in(text: str) -> EverviewError | None:
 
 def why(job: Job, view: View, error: BaseException, raised: BaseException | None = None) -> EverviewError:
     """The error to show for the failure of a view. ``raised``: what its sink raised, if it was that which failed."""
-    cause = raised if isinstance(raised, EverviewError) else error if isinstance(error, EverviewError) else None
-    text = f"{error}\n{raised or ''}"
-    cause = cause or found_in(text)
-    if cause is None and (state := _OF_CHECKPOINT.search(text)) is not None:
-        message = f"the checkpoint does not fit the view: {_condition_at(text, state.start())}"
-        cause = CheckpointError("CHECKPOINT_MISMATCH", message)
-    if cause is None:
+    cause = raised if isinstance(raised, EverviewError) else reason(error)
+    if cause.code == "QUERY_FAILED":
+        message = cause.message if raised is None else reason(raised).message
         again = f"when the cause is gone, run the job again: the view goes on where it stopped ({job.checkpoint_of(view.name)})"
-        return JobError("JOB_FAILED", f"view `{view.name}`: {_innermost(text)}", hint=again, view=view.name)
+        return JobError("JOB_FAILED", f"view `{view.name}`: {message}", hint=again, view=view.name)
     about_checkpoint = isinstance(cause, CheckpointError) or cause.code in ("SINK_NOT_EMPTY", "SINK_SCHEMA")
     hint = _checkpoint_advice(job, view) if about_checkpoint else cause.hint
     message = f"view `{view.name}`: {cause.message}"

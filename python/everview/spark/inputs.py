@@ -1,8 +1,8 @@
 """What comes in: streams of inserts, of changes, of upserts, and Debezium envelopes, each as columns that the dispatch understands.
 
 A DataFrame by itself is a stream of inserts, or of changes if it has Spark's column ``_change_type``. ``upserts`` and ``debezium`` say of a DataFrame
-what else it is. ``Prepared`` has the DataFrame that workers get: the columns of the table that the view reads, then ``_multiplicity``, or
-``_sequence`` and ``_live`` where rows are the newest of their key, then ``_bad``: why a row cannot be used, NULL if it can. Where bad rows are
+what else it is. ``Prepared`` has the DataFrame that workers get: the columns of the table that the view reads, then ``_multiplicity``, or the
+columns of a sequence and ``_live`` where rows are the newest of their key, then ``_bad``: why a row cannot be used, NULL if it can. Where bad rows are
 set aside, the whole input row comes last (see ``everview.shards.carried``); all else is the same with and without it.
 """
 
@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import DateType, IntegralType, TimestampType
+from pyspark.sql.types import BooleanType, DateType, IntegralType, TimestampType
 
 from everview.errors import PipelineError, SchemaError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.schema.datatype import BIGINT
 from everview.schema.table import Column, Table
 from everview.shards.carried import ROW
+from everview.shards.identity import TableShape
 from everview.shards.normaliser import LIVE, SEQUENCE, KeyedInput
 from everview.spark.debezium import prepare_envelopes
+from everview.spark.failure import SPARK_ERRORS, spark_message
 from everview.spark.table_input import BAD, Declared, Prepared, TableInput, as_json, quoted
 from everview.spark.types import from_spark
 
@@ -41,7 +43,7 @@ def upserts(frame: DataFrame, *, sequence: str | None = None, delete_when: str |
     """Rows that insert or replace by primary key.
 
     ``sequence``: a column by which the rows of a key are ordered; rows not newer than what is held are dropped. Without it, what arrives
-    later is newer. ``delete_when``: a SQL condition on the rows that delete their key instead.
+    in a later micro-batch is newer. Ties are broken by content. ``delete_when``: a SQL condition on the rows that delete their key instead.
     """
     return TableInput(frame, "upserts", sequence=sequence, delete_when=delete_when)
 
@@ -91,6 +93,8 @@ def declare(name: str, given: DataFrame | TableInput, key: Sequence[str] | None)
         )
     if given.sequence is not None and given.kind == "upserts":
         _require_sequence(name, given.frame, given.sequence)
+    if given.delete_when is not None:
+        _require_condition(name, given.frame, given.delete_when)
     # a key column may still come as NULL: the normaliser sorts such rows out
     return Declared(name, given, Table(name, tuple(columns), primary), unreadable)
 
@@ -112,6 +116,27 @@ def _require_sequence(table: str, frame: DataFrame, sequence: str) -> None:
             "INVALID_OPTION",
             f"table `{table}`: the sequence column `{sequence}` is {kind.simpleString()}",
             hint="a sequence is an integer, a date or a timestamp",
+            option="sequence",
+            wrong=f"names `{sequence}`, which is {kind.simpleString()}",
+        )
+
+
+def _require_condition(table: str, frame: DataFrame, condition: str) -> None:
+    wrong = None
+    try:
+        kind = frame.select(f.expr(condition)).schema.fields[0].dataType
+        if not isinstance(kind, BooleanType):
+            wrong = f"it is of type {kind.simpleString()}"
+    except SPARK_ERRORS as error:
+        wrong = spark_message(error)
+    if wrong is not None:
+        message = f"is {condition!r}, which is no condition on the table's rows: {wrong}"
+        raise PipelineError(
+            "INVALID_OPTION",
+            f"table `{table}`: delete_when {message}",
+            hint=f"write it over the columns {', '.join(frame.columns)}",
+            option="delete_when",
+            wrong=message,
         )
 
 
@@ -127,15 +152,16 @@ def prepare(declared: Declared, read: frozenset[str], *, carry: bool = False) ->
     carried = [as_json(table.columns, [f.col(quoted(c.name)) for c in table.columns]).alias(ROW)] if carry else []
     unread = [name for name in frame.columns if name.lower() not in {c.name.lower() for c in wanted} | set(_CONTROL)]
     if given.kind == "upserts":
-        sequence = f.lit(0).cast("long") if given.sequence is None else _as_long(frame, given.sequence)
+        order = () if given.sequence is None else (SEQUENCE,)
+        sequence = [] if given.sequence is None else [_as_long(frame, given.sequence).alias(SEQUENCE)]
         live = f.lit(True) if given.delete_when is None else ~f.coalesce(f.expr(given.delete_when), f.lit(False))
-        selected = frame.select(*picked, sequence.alias(SEQUENCE), live.alias(LIVE), *carried)
+        selected = frame.select(*picked, *sequence, live.alias(LIVE), *carried)
         source = Table(table.name, tuple(wanted), table.primary_key)
-        return Prepared(source, selected, KeyedInput(source, 0, latest=True, ordered=given.sequence is not None), True)
+        return Prepared(source, selected, KeyedInput(source, latest=True, order=order), True)
     if given.kind == "inserts":
         selected = frame.select(*picked, f.lit(1).cast("long").alias(MULTIPLICITY), *carried)
         source = Table(table.name, tuple(wanted), table.primary_key)
-        return Prepared(source, selected, KeyedInput(source, 0, latest=False, ordered=False) if key else None, True)
+        return Prepared(source, selected, KeyedInput(source) if key else None, True)
     multiplicity, bad = _multiplicity(frame)
     kinds = {s.name: s.dataType.simpleString() for s in frame.schema.fields}
     unread_as = f"{UNREAD}{zlib.crc32(json.dumps([[name, kinds[name]] for name in unread]).encode()):08x}"
@@ -143,9 +169,18 @@ def prepare(declared: Declared, read: frozenset[str], *, carry: bool = False) ->
     selected = frame.select(*picked, *hashed, multiplicity.alias(MULTIPLICITY), bad.alias(BAD), *carried)
     columns = (*wanted, *(Column(unread_as, BIGINT, nullable=False) for _ in hashed))
     if key:
-        keyed = KeyedInput(Table(table.name, columns, table.primary_key), len(hashed), latest=False, ordered=False)
-        return Prepared(Table(table.name, tuple(wanted), table.primary_key), selected, keyed, True)
-    return Prepared(Table(table.name, columns), selected, None, False)
+        keyed = KeyedInput(Table(table.name, columns, table.primary_key), hidden=len(hashed))
+        whole = Table(table.name, tuple(wanted), table.primary_key)
+        return Prepared(whole, selected, keyed, checked=True, unread={n: kinds[n] for n in unread})
+    return Prepared(Table(table.name, columns), selected, None, checked=False, unread={n: kinds[n] for n in unread})
+
+
+def shape_of(declared: Declared, prepared: Prepared) -> TableShape:
+    """What a view depends on of a table, for people."""
+    columns = {c.name: str(c.type) for c in prepared.table.columns if not c.name.startswith(UNREAD)}
+    ordered = declared.given.kind == "upserts" and declared.given.sequence is not None
+    kind = f"{declared.given.kind} with a sequence" if ordered else declared.given.kind
+    return TableShape(kind, declared.table.primary_key, columns, prepared.unread)
 
 
 def _multiplicity(frame: DataFrame) -> tuple[SparkColumn, SparkColumn]:

@@ -20,7 +20,7 @@ from everview.query.logical_view import OutputColumn
 from everview.schema.table import Table
 from everview.spark.dispatch import TIMESTAMP, VERSION
 from everview.spark.job_keys import Section, job_error, near
-from everview.spark.job_schema import KnownTable, SchemaTextError, check_sql, read_schema
+from everview.spark.job_schema import KnownTable, SchemaTextError, check_sink_key, check_sql, read_schema
 from everview.spark.maintain import OnBadRows
 from everview.spark.table_input import Kind, TimeUnit
 
@@ -253,7 +253,7 @@ def _known(source: TableSource, section: Section) -> KnownTable | None:
         rows = _read(source.name, section, "row_schema")
         _require_columns(section, "primary_key", source.primary_key, rows)
         _require_columns(section, "column", [source.column], arriving)
-        return rows
+        return None if rows is None else rows.keyed(source.primary_key)
     if arriving is None:
         return None
     _require_columns(section, "primary_key", source.primary_key, arriving)
@@ -262,7 +262,7 @@ def _known(source: TableSource, section: Section) -> KnownTable | None:
         hint = f"add {CHANGE_TYPE} STRING to the schema, or set changes to another kind"
         raise section.error("changes", f"is 'changes', and the schema has no column {CHANGE_TYPE}", hint)
     columns = tuple(c for c in arriving.table.columns if c.name.lower() not in _CONTROL)
-    return KnownTable(Table(source.name, columns), arriving.unread)
+    return KnownTable(Table(source.name, columns), arriving.unread).keyed(source.primary_key)
 
 
 def _read(name: str, section: Section, key: str) -> KnownTable | None:
@@ -290,9 +290,12 @@ def _require_columns(section: Section, key: str, names: tuple[str, ...] | list[s
 def _view(name: str, section: Section, tables: Mapping[str, KnownTable | None], shards: int) -> View:
     section.refuse_unknown(_VIEW)
     sql = _sql(section)
-    columns = check_sql(name, sql, tables, shards=shards)
+    known = check_sql(section.file, name, sql, tables, shards=shards)
     section.require("sink", f"say in [views.{name}.sink] where the view goes")
-    return View(name, sql, _sink(section.section("sink"), columns))
+    sink = _sink(section.section("sink"), None if known is None else known.columns)
+    if known is not None:
+        check_sink_key(section.file, name, sink.key, known)
+    return View(name, sql, sink)
 
 
 def _sql(section: Section) -> str:

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from everview.errors import CheckpointError
-from everview.shards.durable import Identity
+from everview.shards.identity import Identity, refuse_other
 
 _FILE = "everview.json"
 
@@ -26,21 +26,10 @@ def check_record(checkpoint: str, identity: Identity) -> None:
     settled = any(file.name.isdigit() for file in (directory / "commits").glob("*"))
     if settled and record.exists():
         try:
-            stored = Identity(**json.loads(record.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
+            stored = Identity.from_json(json.loads(record.read_text(encoding="utf-8")))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointError("CHECKPOINT_DAMAGED", f"{record} cannot be read: {error}") from None
-        if stored.fingerprint != identity.fingerprint:
-            message = f"the checkpoint was written for another view: {_difference(stored, identity)}"
-            raise CheckpointError("CHECKPOINT_MISMATCH", message)
+        refuse_other(stored, identity)
     if not settled:
         directory.mkdir(parents=True, exist_ok=True)
-        values = {"fingerprint": identity.fingerprint, "sql": identity.sql, "shards": identity.shards}
-        record.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
-
-
-def _difference(stored: Identity, wanted: Identity) -> str:
-    if stored.sql != wanted.sql:
-        return f"for the SQL\n  {stored.sql}\nand this is\n  {wanted.sql}"
-    if stored.shards != wanted.shards:
-        return f"with shards = {stored.shards}, and this is {wanted.shards}"
-    return "the columns, keys or options of its tables differ, or another version of everview planned it"
+        record.write_text(json.dumps(identity.to_json(), indent=1) + "\n", encoding="utf-8")

@@ -8,14 +8,18 @@ out) is not judged: Spark has the last word.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from everview.errors import EverviewError, SqlParseError, UnsupportedQueryError
+from everview.errors import EverviewError, SchemaError, SqlParseError, UnsupportedQueryError
 from everview.plan.distribute import lay_out
-from everview.query.logical_view import OutputColumn
+from everview.plan.output_key import is_key, output_key
+from everview.query.logical_view import LogicalView
 from everview.schema.datatype import Kind
 from everview.schema.table import Column, Table
+from everview.spark.job_keys import job_error
 from everview.sql import CreateTable, lower_query, parse_statements
 from everview.sql.reject import close_matches
 
@@ -47,6 +51,13 @@ class KnownTable:
 
     def has(self, column: str) -> bool:
         return column.lower() in {name.lower() for name in self.names}
+
+    def keyed(self, key: Sequence[str]) -> KnownTable:
+        """The table with a primary key, as far as the types of its columns are known."""
+        names = {c.name.lower(): c.name for c in self.table.columns}
+        if not key or any(part.lower() not in names for part in key):
+            return self
+        return replace(self, table=replace(self.table, primary_key=tuple(names[part.lower()] for part in key)))
 
 
 def read_schema(name: str, text: str) -> KnownTable:
@@ -98,21 +109,41 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def check_sql(
-    name: str, sql: str, tables: Mapping[str, KnownTable | None], *, shards: int
-) -> tuple[OutputColumn, ...] | None:
-    """The columns of a view, or the error that its SQL has; None if a table it may read is not known (``None`` in ``tables``)."""
+    file: Path, name: str, sql: str, tables: Mapping[str, KnownTable | None], *, shards: int
+) -> LogicalView | None:
+    """A view, or the error that its SQL has; None if a table it may read is not known (``None`` in ``tables``)."""
     if any(known is None and re.search(rf"\b{re.escape(t)}\b", sql, re.IGNORECASE) for t, known in tables.items()):
         return None
     known = {t.lower(): k for t, k in tables.items() if k is not None}
     given = {t: k.table for t, k in known.items()}
     try:
-        view = lower_query(name, sql, given)
-        lay_out(view, given, shards)
-    except EverviewError as error:
+        with sql_errors(file, name):
+            view = lower_query(name, sql, given)
+            lay_out(view, given, shards)
+    except SchemaError as error:
         left_out = {column for k in known.values() for column in k.unread}
         if error.code == "UNKNOWN_COLUMN" and any(f"`{column}`" in error.message.lower() for column in left_out):
             return None
-        place = SqlParseError if isinstance(error, SqlParseError) else type(error)
-        message = f"`views.{name}`: {error.message}"
-        raise place(error.code, message, hint=error.hint, sql=error.sql, span=error.span, **error.parameters) from None
-    return view.columns
+        raise
+    return view
+
+
+@contextmanager
+def sql_errors(file: Path, view: str) -> Iterator[None]:
+    """Errors of a view's SQL say where it is."""
+    try:
+        yield
+    except (SqlParseError, SchemaError, UnsupportedQueryError) as error:
+        message = f"{file.name}: the SQL of `views.{view}`: {error.message}"
+        parameters = error.parameters | {"file": str(file), "key": f"views.{view}"}
+        raise type(error)(error.code, message, hint=error.hint, sql=error.sql, span=error.span, **parameters) from None
+
+
+def check_sink_key(file: Path, name: str, key: tuple[str, ...] | None, view: LogicalView) -> None:
+    """Refuse a sink's key that does not identify a row of a view whose key is known. Where none is, the data may still have one."""
+    known = output_key(view)
+    if key is None or known is None or is_key(view, key):
+        return
+    message = f"is {', '.join(key)}, which does not identify a row of the view"
+    hint = f"the key of the view is {', '.join(known)}" if known else "the view has one row: leave the key out"
+    raise job_error("JOB_INVALID_VALUE", file, f"views.{name}.sink.key", message, hint)

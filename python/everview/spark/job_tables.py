@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
-
-from pyspark.errors import PySparkException
 
 from everview.errors import JobError, PipelineError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.spark.debezium import debezium
-from everview.spark.failure import spark_message
-from everview.spark.inputs import upserts
-from everview.spark.table_input import TableInput
+from everview.spark.failure import SPARK_ERRORS, spark_message
+from everview.spark.inputs import declare, upserts
+from everview.spark.job_keys import job_error
+from everview.spark.table_input import Declared, TableInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from everview.spark.job import TableSource
+    from everview.spark.job import Job, TableSource
+
+
+def open_declared(spark: SparkSession, job: Job, sql: str, *, streaming: bool) -> dict[str, Declared]:
+    """The tables of a job that a SQL text may read, by lower-case name."""
+    mentioned = [t for t in job.tables.values() if re.search(rf"\b{re.escape(t.name)}\b", sql, re.IGNORECASE)]
+    return {t.name.lower(): _declared(job, t, open_table(spark, t, streaming=streaming)) for t in mentioned}
+
+
+def _declared(job: Job, source: TableSource, given: DataFrame | TableInput) -> Declared:
+    try:
+        return declare(source.name, given, source.primary_key or None)
+    except PipelineError as error:
+        option = error.parameters.get("option")
+        if option is None:
+            raise
+        key = f"tables.{source.name}.{option}"
+        raise job_error("JOB_INVALID_VALUE", job.file, key, error.parameters["wrong"], error.hint or "") from error
 
 
 def open_table(spark: SparkSession, source: TableSource, *, streaming: bool) -> DataFrame | TableInput:
@@ -28,7 +45,7 @@ def open_table(spark: SparkSession, source: TableSource, *, streaming: bool) -> 
             reader = reader.schema(source.schema)
         frame = reader.load(source.path)
         return _meaning(source, frame)
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         how = "as a stream" if streaming else "as a whole"
         message = f"`tables.{source.name}` cannot be read {how}: {spark_message(error)}"
         hint = "check `format`, `path`, `schema` and `options` of the table, and that the source's package is there"

@@ -17,12 +17,13 @@ from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.plan.distribute import Layout, expressions_of, lay_out, over
 from everview.plan.explain import explain as explain_view
 from everview.plan.explain_layout import explain_layout
+from everview.query.conjunctive import ConjunctiveQuery
 from everview.query.expression import columns_of
 from everview.query.logical_view import Core, LogicalView
 from everview.schema.datatype import Kind
 from everview.shards.pipeline import Pipeline, StageName, build_pipeline
 from everview.spark.dispatch import TIMESTAMP, VERSION, Dispatch, Exit
-from everview.spark.inputs import declare, prepare
+from everview.spark.inputs import declare, prepare, shape_of
 from everview.spark.metrics import observed
 from everview.spark.placement import engine_keys
 from everview.spark.processor import EMITTED, PACKED, EngineProcessor
@@ -134,17 +135,12 @@ def plan_pipeline(
     _refuse_unknown("samples", samples or {}, tables)
     declared = {t.lower(): declare(t, given, keys.get(t.lower())) for t, given in tables.items()}
     view = _lower(name, sql, declared)
-    core = view.stages[0]
-    assert isinstance(core, Core)
-    query = merge_equal_atoms(core.query)
-    used = {a.table.lower() for a in query.atoms}
-    _refuse_mixed([d for n, d in declared.items() if n in used])
+    query = _query(view)
+    read = _read(query)
+    _refuse_unused(declared, read)
+    _refuse_mixed(list(declared.values()))
     quarantine = on_bad_rows == "quarantine"
-    prepared = {}
-    for table in sorted(used):
-        atoms = [a for a in query.atoms if a.table.lower() == table]
-        read = frozenset(c.lower() for a in atoms for e in expressions_of(a) for c in columns_of(e))
-        prepared[table] = prepare(declared[table], read, carry=quarantine)
+    prepared = {table: prepare(declared[table], columns, carry=quarantine) for table, columns in read.items()}
     measured = measure(query, {t.lower(): frame for t, frame in (samples or {}).items()})
     layout = lay_out(
         view,
@@ -158,11 +154,31 @@ def plan_pipeline(
     pipeline = build_pipeline(
         layout,
         {n: i for n, i in inputs.items() if i is not None},
+        shapes={declared[n].name: shape_of(declared[n], prepared[n]) for n in layout.sources},
         dead_letters=local_path(dead_letters) if quarantine and dead_letters else None,
         tombstone_seconds=tombstones,
     )
     ordered = tuple(prepared[n] for n in layout.sources)
     return PipelinePlan(layout, pipeline, tuple(declared[n] for n in layout.sources), ordered)
+
+
+def columns_read(name: str, sql: str, declared: Mapping[str, Declared]) -> dict[str, frozenset[str]]:
+    """The tables that a view reads, and the columns of each; all names in lower case."""
+    return _read(_query(_lower(name, sql, declared)))
+
+
+def _query(view: LogicalView) -> ConjunctiveQuery:
+    core = view.stages[0]
+    assert isinstance(core, Core)
+    return merge_equal_atoms(core.query)
+
+
+def _read(query: ConjunctiveQuery) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for atom in query.atoms:
+        columns = {c.lower() for e in expressions_of(atom) for c in columns_of(e)}
+        found.setdefault(atom.table.lower(), set()).update(columns)
+    return {table: frozenset(columns) for table, columns in sorted(found.items())}
 
 
 def _check_options(shards: int, on_bad_rows: str, dead_letters: str | None) -> None:
@@ -198,6 +214,16 @@ def _refuse_unknown(option: str, given: Mapping[str, Any], tables: Mapping[str, 
     if wrong is not None:
         raise SchemaError(
             "UNKNOWN_TABLE", f"{option} names `{wrong}`, which is no table", hint=f"the tables are: {', '.join(tables)}"
+        )
+
+
+def _refuse_unused(declared: Mapping[str, Declared], read: Mapping[str, Any]) -> None:
+    unused = next((d.name for name, d in declared.items() if name not in read), None)
+    if unused is not None:
+        raise PipelineError(
+            "UNUSED_TABLE",
+            f"the view does not read the table `{unused}`",
+            hint=f"leave it out; the view reads {', '.join(declared[name].name for name in read)}",
         )
 
 

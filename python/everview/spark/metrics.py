@@ -6,11 +6,13 @@ the skew of the shares can be read. A query may have several views, if their nam
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
 from everview.errors import PipelineError
+from everview.spark.told import warnings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,12 +32,14 @@ _TOTALS = (
     "bad_rows",
     "seconds",
 )
+_FACTS = "facts"
 _EACH = ("rows_in", "rows_out", "state_rows", "state_bytes")
 
 
 def observed(rows: DataFrame, view: str, stage: str, engines: int) -> DataFrame:
     """A stage's rows with its metrics in the query's progress."""
     columns = [f.count("engine").alias("engines")]
+    columns.append(f.concat_ws("\n", f.collect_list(_FACTS)).alias(_FACTS))
     columns += [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in _TOTALS]
     for at in range(engines):
         here = f.col("engine") == at
@@ -48,15 +52,27 @@ def read_metrics(progress: Mapping[str, Any], view: str | None = None) -> dict[s
 
     ``view``: the name that ``maintain`` was given, where a query has several views.
     """
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for name, row in (progress.get("observedMetrics") or {}).items():
-        if not name.startswith(PREFIX):
-            continue
-        of_view, stage = name.removeprefix(PREFIX).rsplit("_", 1)
-        values = row if isinstance(row, dict) else row.asDict()
+    found = {}
+    for stage, values in _observed(progress, view).items():
         counts = [v for k, v in values.items() if k.startswith("state_rows_")]
         skew = max(counts) * len(counts) / sum(counts) if counts and sum(counts) else 1.0
-        found.setdefault(of_view, {})[stage] = {**values, "skew": skew}
+        found[stage] = {k: v for k, v in values.items() if k != _FACTS} | {"skew": skew}
+    return found
+
+
+def read_warnings(progress: Mapping[str, Any], view: str | None = None) -> list[str]:
+    """What the stages of a view warn of in a progress, such as a column that no event has; ``view`` as in ``read_metrics``."""
+    texts = [values.get(_FACTS) or "" for values in _observed(progress, view).values()]
+    return [warning for text in texts for warning in warnings_of(map(json.loads, text.splitlines()))]
+
+
+def _observed(progress: Mapping[str, Any], view: str | None) -> dict[str, dict[str, Any]]:
+    """What was observed of a view, by stage."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, row in (progress.get("observedMetrics") or {}).items():
+        if name.startswith(PREFIX):
+            of_view, stage = name.removeprefix(PREFIX).rsplit("_", 1)
+            found.setdefault(of_view, {})[stage] = row if isinstance(row, dict) else row.asDict()
     return found.get(view or only_view(list(found)), {})
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from everview.shards.bad_rows import drop_other_parts
 from everview.shards.durable import DurableEngine, Holder, Outcome, check_identity
 from everview.shards.returning import Returning
 from everview.spark.placement import GUARD
+from everview.spark.told import Told, absent_columns
 
 if TYPE_CHECKING:
     from everview.shards.pipeline import Pipeline, StageName
@@ -44,6 +47,7 @@ MEASURED = (
     ("stale_rows", LongType()),
     ("bad_rows", LongType()),
     ("seconds", DoubleType()),
+    ("facts", StringType()),
 )
 """What a stage tells of each engine and batch, in the row for the guard of the next stage."""
 
@@ -105,7 +109,7 @@ def _in_order(state: Any) -> Iterable[bytes]:
 class EngineProcessor(StatefulProcessor):
     """One stage. Every grouping key is an engine; ``keys`` are those of this stage, ``onward`` those of the next.
 
-    The guard checks the identity of the state, and adds up the rows that were set aside before they reached an engine.
+    The guard checks the identity of the state, and sums up what the tasks before tell of rows that were set aside and of columns that are not there.
     """
 
     def __init__(self, pipeline: Pipeline, stage: StageName, keys: Sequence[int], onward: Sequence[int]) -> None:
@@ -123,15 +127,24 @@ class EngineProcessor(StatefulProcessor):
             text = check_identity(self._store.read_head(), self._pipeline.identity, about)
             if text is not None:
                 self._store.write_head(text)
-            bad = sum(unpack_count(bytes(row.blob)) for row in rows)
-            if bad:
-                yield _row(GUARD, b"", tuple(bad if name == "bad_rows" else None for name, _ in MEASURED))
+            told = [Told.from_blob(bytes(row.blob)) for row in rows if row.blob]
+            self._drop_letters_of_other_parts(told)
+            found = {"bad_rows": sum(t.bad for t in told), "facts": _lines(absent_columns(told))}
+            if any(found.values()):
+                yield _row(GUARD, b"", tuple(found.get(name) for name, _ in MEASURED))
             return
         number = self._number[key[0]]
         run = Returning(self._engine(number).run(self._store, [bytes(row.blob) for row in rows]))
         for destination, blob in self._pipeline.forward(self._stage, number, run):
             yield _row(self._onward[destination], blob)
         yield _row(GUARD, b"", measured(number, run.returned))
+
+    def _drop_letters_of_other_parts(self, told: Sequence[Told]) -> None:
+        if self._pipeline.dead_letters is None:
+            return
+        for table in {t.table for t in told}:
+            parts = {t.part for t in told if t.table == table}
+            drop_other_parts(self._pipeline.dead_letters, current_batch(), table, parts)
 
     def _engine(self, number: int) -> DurableEngine:
         pipeline, stage = self._pipeline, self._stage
@@ -169,17 +182,13 @@ def measured(number: int, outcome: Outcome) -> tuple[Any, ...]:
         outcome.notes.get("stale", 0),
         outcome.notes.get("bad", 0),
         outcome.seconds,
+        _lines(outcome.facts),
     )
 
 
-def pack_count(number: int) -> bytes:
-    """A number as a blob for the guard; nothing is zero."""
-    return number.to_bytes(8, "little") if number else b""
-
-
-def unpack_count(blob: bytes) -> int:
-    """The inverse of ``pack_count``."""
-    return int.from_bytes(blob, "little")
+def _lines(facts: Iterable[Mapping[str, Any]]) -> str | None:
+    """Facts as lines of JSON, which travel with the metrics."""
+    return "\n".join(json.dumps(fact) for fact in facts) or None
 
 
 _NOTHING = (None,) * len(MEASURED)

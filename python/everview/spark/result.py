@@ -14,7 +14,8 @@ from pyspark.sql.types import StructField, StructType
 from everview.errors import CheckpointError
 from everview.interop.expand import expand
 from everview.schema.datatype import parse_type
-from everview.shards.durable import DurableEngine, Holder, Identity
+from everview.shards.durable import DurableEngine, Holder
+from everview.shards.identity import Identity
 from everview.shards.view_engine import EngineSpec
 from everview.shards.view_stage import ViewStage
 from everview.spark.metrics import only_view
@@ -59,7 +60,7 @@ def full_result(spark: SparkSession, checkpoint: str, view: str | None = None) -
 def _rebuilt(spark: SparkSession, checkpoint: str, operator: int, batch: int, about: dict[str, Any]) -> DataFrame:
     columns = about["result"]["columns"]
     schema = StructType([StructField(n, to_spark(parse_type(kind)), nullable) for n, kind, nullable in columns])
-    identity = Identity(about["fingerprint"], about["sql"], about["shards"])
+    identity = Identity.from_json(about)
     none = f.lit(None).cast("binary")
     parts = []
     for name, kind in _KIND.items():

@@ -1,6 +1,6 @@
 """Runs a job: a session, a streaming query per view, and what they tell while they run.
 
-All queries stop together: when one fails, when the caller is interrupted, and, with an available-now trigger, when all have taken in what there
+All queries stop together: when one fails, when Spark is gone, when the caller is interrupted, and, with an available-now trigger, when all have taken in what there
 was. A query stops between or within batches; a batch cut off is done again at the next run, and sinks apply each batch once.
 """
 
@@ -12,26 +12,25 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from everview.errors import EverviewError, PipelineError
+from everview.errors import EverviewError, JobError, PipelineError
 from everview.interop.batch import CHANGE_TYPE
 from everview.spark.dispatch import TIMESTAMP, VERSION
-from everview.spark.failure import spark_message, why
+from everview.spark.failure import SPARK_ERRORS, spark_message, why
 from everview.spark.job import AVAILABLE_NOW, Job, Sink, View
 from everview.spark.job_record import check_record
-from everview.spark.job_tables import open_table
-from everview.spark.maintain import PlanOptions, maintain, plan_pipeline
-from everview.spark.metrics import read_metrics
-from everview.spark.quiet import errors_into
+from everview.spark.job_schema import check_sink_key, sql_errors
+from everview.spark.job_tables import open_declared
+from everview.spark.maintain import PlanOptions, columns_read, maintain, plan_pipeline
+from everview.spark.metrics import read_metrics, read_warnings
+from everview.spark.quiet import errors_into, without_traces
 from everview.spark.settings import configure
 from everview.spark.sinks import delta_sink, parquet_sink, postgres_sink
 
@@ -61,6 +60,7 @@ class Progress:
     rebuilt: int
     stale_rows: int
     skew: float
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,11 @@ def start_session(job: Job, *, log: Path | None = None) -> SparkSession:
     """
     _require_java()
     try:
-        with nullcontext() if log is None else errors_into(log):
+        if log is None:
             return _build(job)
-    except (PySparkException, Py4JError, OSError) as error:
+        with errors_into(log):
+            return without_traces(_build(job))
+    except (*SPARK_ERRORS, OSError) as error:
         told = "" if log is None else _last_lines(log)
         message = f"Spark does not start: {spark_message(error)}{told}"
         raise PipelineError(
@@ -147,26 +149,29 @@ def run_job(
     *,
     spark: SparkSession | None = None,
     log: Path | None = None,
+    on_start: Callable[[str], None] = lambda _: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_rows: Callable[[str], None] = print,
 ) -> list[ViewRun]:
     """Run a job until all that was available is taken in, or for ever if its trigger is an interval.
 
-    ``spark``: a session to use as it is, with none of the job's settings; otherwise one is started, writing to ``log``, and stopped. ``on_progress`` is called for
-    every batch of every view, ``on_rows`` for every line that a console sink prints (from another thread).
+    ``spark``: a session to use as it is, with none of the job's settings; otherwise one is started, writing to ``log``, and stopped. ``on_start`` is called
+    with the name of a view when its query has been started, ``on_progress`` for every batch of every view, ``on_rows`` for every line that a console sink prints (from another thread).
     """
     session = start_session(job, log=log) if spark is None else spark
     try:
         running: list[_Running] = []
         try:
-            running.extend(_start(session, job, view, on_rows) for view in job.views.values())
+            for view in job.views.values():
+                running.append(_start(session, job, view, on_rows))
+                on_start(view.name)
             _watch(job, running, on_progress)
         finally:
             _stop(running)
         return [r.summary(job) for r in running]
     finally:
         if spark is None:
-            session.stop()
+            end_session(session)
 
 
 @dataclass(slots=True)
@@ -179,7 +184,18 @@ class _Running:
     rows_in: int = 0
     rows_out: int = 0
 
-    def news(self) -> list[Progress]:
+    def state(self) -> tuple[bool, list[Progress], BaseException | None]:
+        """Whether the query runs, the batches finished since the last call, and why it failed."""
+        try:
+            active = self.query.isActive  # before the news: none comes after the end
+            return active, self._news(), self.query.exception()
+        except (Py4JError, OSError) as error:
+            hint = "run the job again: its views go on where they stopped; with -v Spark's own messages say why"
+            raise JobError(
+                "SPARK_LOST", f"Spark has ended while the job ran: {spark_message(error)}", hint=hint
+            ) from error
+
+    def _news(self) -> list[Progress]:
         """The batches finished since the last call."""
         latest = self.query.lastProgress
         if latest is None or latest["batchId"] <= self.last:
@@ -197,16 +213,22 @@ class _Running:
 
 
 def _start(spark: SparkSession, job: Job, view: View, on_rows: Callable[[str], None]) -> _Running:
-    tables = {name: open_table(spark, source, streaming=True) for name, source in job.tables.items()}
+    declared = open_declared(spark, job, view.sql, streaming=True)
     try:
+        with sql_errors(job.file, view.name):
+            used = [declared[name] for name in columns_read(view.name, view.sql, declared)]
+        tables = {d.name: d.given for d in used}
         options: PlanOptions = {
-            "primary_keys": job.primary_keys,
+            "primary_keys": {d.name: d.table.primary_key for d in used if d.table.primary_key},
             "shards": job.shards,
             "name": view.name,
             "on_bad_rows": job.on_bad_rows,
             "dead_letters": job.dead_letters_of(view.name),
         }
-        check_record(job.checkpoint_of(view.name), plan_pipeline(view.sql, tables, **options).pipeline.identity)
+        with sql_errors(job.file, view.name):
+            plan = plan_pipeline(view.sql, tables, **options)
+        check_sink_key(job.file, view.name, view.sink.key, plan.layout.view)
+        check_record(job.checkpoint_of(view.name), plan.pipeline.identity)
         changes = maintain(spark, view.sql, tables, **options)
         sink = _Sink(sink_function(view.name, view.sink, on_rows))
         writer = changes.writeStream.queryName(f"{job.name}.{view.name}").foreachBatch(sink)
@@ -215,7 +237,9 @@ def _start(spark: SparkSession, job: Job, view: View, on_rows: Callable[[str], N
             query = writer.trigger(availableNow=True).start()
         else:
             query = writer.trigger(processingTime=job.trigger).start()
-    except (PySparkException, EverviewError) as error:
+    except PipelineError:
+        raise  # it names file and key, or what Spark lacks
+    except (*SPARK_ERRORS, EverviewError) as error:
         raise why(job, view, error) from error
     logger.info("view %s: query %s started, checkpoint %s", view.name, query.id, job.checkpoint_of(view.name))
     return _Running(view, query, sink)
@@ -224,15 +248,16 @@ def _start(spark: SparkSession, job: Job, view: View, on_rows: Callable[[str], N
 def _watch(job: Job, running: list[_Running], on_progress: Callable[[Progress], None]) -> None:
     """Report until all queries have ended; the first failure ends the watch."""
     while True:
-        active = [each.query.isActive for each in running]  # before the news: none comes after the end
+        some_active = False
         for each in running:
-            for news in each.news():
-                logger.debug("%s", news)
-                on_progress(news)
-            error = each.query.exception()
+            active, news, error = each.state()
+            some_active |= active
+            for progress in news:
+                logger.debug("%s", progress)
+                on_progress(progress)
             if error is not None:
                 raise why(job, each.view, error, each.sink.raised) from error
-        if not any(active):
+        if not some_active:
             return
         time.sleep(_POLL_SECONDS)
 
@@ -243,8 +268,16 @@ def _stop(running: list[_Running]) -> None:
             if each.query.isActive:
                 logger.info("view %s: stopping", each.view.name)
                 each.query.stop()
-        except PySparkException as error:  # the others are to be stopped whatever happens to one
-            logger.warning("view %s did not stop well: %s", each.view.name, error)
+        except (*SPARK_ERRORS, OSError) as error:  # the others are to be stopped whatever happens to one
+            logger.info("view %s did not stop well: %s", each.view.name, spark_message(error))
+
+
+def end_session(session: SparkSession) -> None:
+    """Stop a session, if Spark is still there: a signal to a process group ends it, too."""
+    try:
+        session.stop()
+    except (*SPARK_ERRORS, OSError) as error:
+        logger.info("Spark did not stop well: %s", spark_message(error))
 
 
 def _did_something(progress: Mapping[str, Any]) -> bool:
@@ -274,6 +307,7 @@ def _progress(view: str, progress: Mapping[str, Any]) -> Progress:
         rebuilt=total("rebuilt"),
         stale_rows=total("stale_rows"),
         skew=float(stages.get("shard", {}).get("skew", 1.0)),
+        warnings=tuple(read_warnings(progress)),
     )
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 BAD = "_bad"
 """The column that says why a row cannot be used, NULL if it can."""
 
+FIELDS = "_fields"
+"""The column with the names that an event has, as a JSON list, where it has no value for some column that is wanted; else NULL."""
+
 Kind = Literal["inserts", "changes", "upserts", "debezium"]
 TimeUnit = Literal["millis", "micros", "nanos"]
 
@@ -60,6 +63,8 @@ class Prepared:
     frame: DataFrame
     keyed: KeyedInput | None
     checked: bool
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """The columns that are not read and yet tell rows apart, with their types."""
 
 
 _AS_TOLD = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"}

@@ -77,6 +77,26 @@ def test_a_bad_row_stops_the_query(streaming, case):
     assert "Hint: " in str(caught.value)
 
 
+def test_a_replay_with_fewer_partitions_leaves_no_files_of_the_first_attempt(streaming, tmp_path):
+    rows = [(n, "x" if n % 3 else str(n), "insert" if n % 5 else "upsert") for n in range(30)]
+    sql = "SELECT CAST(v AS INT) AS n, COUNT(*) AS c FROM t GROUP BY CAST(v AS INT)"
+    options = {"on_bad_rows": "quarantine", "dead_letters": str(tmp_path)}
+    other = tmp_path / "batch=0000000000" / "input-t-2-00007.jsonl"  # of the table t-2
+    for key in ({}, {"t": "k"}):
+        attempts = []
+        for parts in (5, 2, 3):
+            frames = {"t": frame(streaming, rows).repartition(parts)}
+            found = net(maintain(streaming, sql, frames, primary_keys=key, **options).toArrow(), ["n", "c"])
+            files = sorted(p.name for p in tmp_path.glob("batch=*/input-t-0*.jsonl"))
+            assert len(files) <= parts
+            letters = [json.loads(line) for p in tmp_path.rglob("input-t-0*.jsonl") for line in p.open()]
+            attempts.append((found, Counter((a["code"], a["row"]["k"]) for a in letters)))
+            other.touch()
+        assert attempts[0] == attempts[1] == attempts[2]
+        assert attempts[0][1].total() == sum(n % 5 == 0 or n % 3 != 0 for n in range(30))
+        assert other.exists()
+
+
 def test_nothing_of_a_refused_batch_leaves_and_a_corrected_file_goes_on(streaming, tmp_path):
     """The batch is fixed to the file: correcting it where it is lets the same checkpoint go on."""
     feed = Feed(tmp_path / "t", CHANGES)

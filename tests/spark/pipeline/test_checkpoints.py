@@ -13,7 +13,7 @@ from everview.shards import durable
 from everview.shards.blob import pack
 from everview.shards.durable import DurableEngine, Holder
 from everview.shards.returning import Returning
-from everview.spark import full_result, maintain, read_metrics
+from everview.spark import full_result, maintain, read_metrics, reason
 from everview.testing.memory_store import MemoryStore
 
 PAIRS = "SELECT x.a, y.b FROM edge x JOIN edge y ON x.b = y.a"
@@ -97,19 +97,23 @@ def test_other_types_of_columns_are_refused(written, copied):
     frames = {"edge": stream.selectExpr("CAST(a AS INT) AS a", "b", "_change_type")}
     with pytest.raises(Exception, match="CHECKPOINT_MISMATCH") as caught:
         start(maintain(written.streaming, PAIRS, frames, shards=2), copied).wait()
-    assert "columns, keys or options of its tables differ" in str(caught.value)
+    assert "column `a` of table `edge` was bigint and is int" in str(caught.value)
 
 
 def test_other_columns_that_are_not_read_are_refused(written, tmp_path):
-    """They tell rows apart: the rows held would not be found again."""
+    """They tell rows apart: the rows held would not be found again. What is new and not read can be left out."""
     streaming = written.streaming
     feed = Feed(tmp_path / "t", {"a": LONG, "c": TEXT, "d": TEXT, "_change_type": TEXT})
     feed.write([(1, "x", "y", "insert"), (2, "x", "y", "insert")])
     view = lambda frame: maintain(streaming, "SELECT a FROM t", {"t": frame}, shards=1)
     start(view(feed.stream(streaming).drop("d")), tmp_path / "c").wait()
     feed.write([(1, "x", "y", "delete")])
-    with pytest.raises(Exception, match="CHECKPOINT_MISMATCH"):
+    with pytest.raises(Exception, match="CHECKPOINT_MISMATCH") as caught:
         start(view(feed.stream(streaming)), tmp_path / "c").wait()
+    found = reason(caught.value)
+    assert "table `t` has a new column `d`, which counts although the view does not read it" in found.message
+    assert (type(found), found.code, "leave `d` out" in found.hint) == (CheckpointError, "CHECKPOINT_MISMATCH", True)
+    assert start(view(feed.stream(streaming).drop("d")), tmp_path / "c").wait().deltas == {1: {(1,): -1}}
 
 
 def test_another_kind_of_input_is_refused(written, tmp_path):
@@ -121,7 +125,7 @@ def test_another_kind_of_input_is_refused(written, tmp_path):
     view = lambda given: maintain(streaming, "SELECT a, c FROM t", {"t": given}, primary_keys={"t": "a"}, shards=1)
     start(view(feed.stream(streaming)), tmp_path / "c").wait()
     feed.write([(1, "y"), (3, "y")])
-    with pytest.raises(Exception, match="CHECKPOINT_MISMATCH"):
+    with pytest.raises(Exception, match="CHECKPOINT_MISMATCH.*table `t` was read as inserts and is read as upserts"):
         start(view(upserts(feed.stream(streaming))), tmp_path / "c").wait()
 
 

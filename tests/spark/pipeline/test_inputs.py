@@ -15,9 +15,10 @@ from stream_changes import LONG, TEXT
 from stream_runs import Feed, Lines, canonical, collected, net, start
 
 from everview.errors import PipelineError, SchemaError, UnsupportedQueryError
-from everview.spark import debezium, full_result, maintain, read_metrics, upserts
+from everview.spark import debezium, full_result, maintain, read_metrics, read_warnings, upserts
 from everview.spark.inputs import declare, prepare
-from everview.spark.table_input import BAD
+from everview.shards.normaliser import WITHIN
+from everview.spark.table_input import FIELDS
 from everview.spark.maintain import plan_pipeline
 from everview.spark.placement import engine_keys, partition_of
 
@@ -134,20 +135,37 @@ def test_upserts_with_a_sequence(streaming, tmp_path):
     at = third.index(((3, "three"), "update_preimage"))
     assert third[at + 1] == ((3, "four"), "update_postimage")
     found = [read_metrics(p)["normalise"] for p in run.progress]
-    assert [m["stale_rows"] for m in found] == [0, 3, 0, 2, 1]
+    assert [m["stale_rows"] for m in found] == [0, 3, 0, 1, 1]
     assert [m["rows_in"] for m in found] == [4, 4, 3, 3, 2]
+
+
+def test_a_sequence_that_begins_anew_is_told(streaming, tmp_path):
+    """Not late rows beside others, nor rows that come again; each engine sees some keys only."""
+    first = [(k, "x", 1000 + k) for k in range(20)]
+    batches = [
+        first,
+        first,
+        [*((k, "late", 900 + k) for k in range(19)), (19, "y", 2000)],
+        [(k, "z", k) for k in range(25)],
+    ]
+    run = run_upserts(streaming, tmp_path, {"k": LONG, "v": TEXT, "at": LONG}, batches, sequence="at")
+    *nothing, told = [read_warnings(p) for p in run.progress]
+    assert nothing == [[], [], []]
+    assert "table `t`: 20 rows are older than what is held, and none of a known key is newer" in told[0]
+    assert "failover" in told[0] and len(told) == 1
+    assert run.result == {(k, "x"): 1 for k in range(19)} | {(19, "y"): 1} | {(k, "z"): 1 for k in range(20, 25)}
 
 
 def test_upserts_without_a_sequence(streaming, tmp_path):
     batches = [
-        [(1, "a", "set"), (1, "b", "set"), (2, "x", "set")],
-        [(1, "c", "set"), (2, None, "unset"), (3, "y", "set"), (3, "z", "unset")],  # 3 comes and goes
-        [(2, "again", "set"), (1, "d", "unset"), (1, "e", "set")],
+        [(1, "b", "set"), (1, "a", "set"), (2, "x", "set")],  # within a batch content decides
+        [(1, "a", "set"), (2, None, "unset"), (3, "y", "set"), (3, "z", "unset")],  # and a row is newer than a deletion
+        [(2, "again", "set"), (1, "d", "unset"), (1, "e", "set"), (3, "z", "unset")],
     ]
     run = run_upserts(streaming, tmp_path, {"k": LONG, "v": TEXT, "do": TEXT}, batches, delete_when="do = 'unset'")
     assert list(run.results().values()) == [
         {(1, "b"): 1, (2, "x"): 1},
-        {(1, "c"): 1},
+        {(1, "a"): 1, (3, "y"): 1},
         {(1, "e"): 1, (2, "again"): 1},
     ]
     assert read_metrics(run.progress[-1])["normalise"]["stale_rows"] == 0
@@ -175,12 +193,12 @@ def event(op="c", before=None, after=None, lsn=1, **source):
     return {"before": before, "after": after, "op": op, "source": {"lsn": lsn, **source}, "ts_ms": 5}
 
 
-def parsed(streaming, lines, schema=SCHEMA, key=None, **options):
+def parsed(streaming, lines, schema=SCHEMA, key=None, without=(WITHIN, FIELDS), **options):
     """What workers get of lines: rows of values, sign or (sequence, live), and what is wrong."""
     texts = [line if line is None or isinstance(line, str) else json.dumps(line) for line in lines]
     frame = streaming.createDataFrame(pa.table({options.get("column", "value"): pa.array(texts, pa.string())}))
     declared = declare("t", debezium(frame, schema, **options), [key] if key else None)
-    found = prepare(declared, frozenset(c.name.lower() for c in declared.table.columns)).frame
+    found = prepare(declared, frozenset(c.name.lower() for c in declared.table.columns)).frame.drop(*without)
     return [tuple(map(canonical, row)) for row in found.collect()]
 
 
@@ -209,6 +227,45 @@ def test_events_with_a_key(streaming):
     assert rows[4] == (1, *[None] * 6, 5, False, None)
     assert rows[5] == (*PARSED, 6, False, None)
     assert len(rows) == 6
+
+
+def test_an_update_of_the_key_ends_the_old_one(streaming):
+    other, schema = ROW | {"id": 2}, SCHEMA
+    for before in (ROW, {"id": 1}, ROW | {"id": "01"}):
+        ended, came = parsed(streaming, [{"payload": event("u", before, other, 7)}], schema, key="id")
+        assert (ended[0], ended[-3:], came) == (1, (7, False, None), (2, *PARSED[1:], 7, True, None))
+    (same,) = parsed(streaming, [event("u", {"id": "1"}, ROW, 7)], schema, key="id")
+    assert same == (*PARSED, 7, True, None), "the same key, written in another way"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ({"name": "a"}, ROW, "the row before the event lacks the key column `id`: set the replica identity to FULL"),
+        ({"id": "x"}, ROW, "column `id` is INT and got x"),
+        ({"id": 2}, ROW | {"price": "cheap"}, "column `price` is DECIMAL(10,2) and got cheap"),
+    ],
+)
+def test_an_update_of_the_key_is_used_or_set_aside_as_a_whole(streaming, before, after, reason):
+    (row,) = parsed(streaming, [event("u", before, after)], key="id")
+    assert row[-1] == reason
+
+
+def test_keys_that_move_in_a_stream(streaming, tmp_path):
+    """A key that moves and is taken by another row of the same event, in one batch and over several."""
+    rows = Lines(tmp_path / "t")
+    mysql = lambda op, before, after, row: json.dumps(
+        event(op, before, after, None, file="bin.000007", pos=500, row=row)
+    )
+    image = lambda id, v: {"id": id, "v": v}
+    rows.write([json.dumps(event("c", None, image(n, n), n)) for n in (1, 2, 3)])
+    # UPDATE t SET id = id + 1 ORDER BY id DESC, in any order
+    moves = [mysql("u", image(n, n), image(n + 1, n), row) for row, n in enumerate((3, 2, 1))]
+    rows.write([moves[2], moves[0]])
+    rows.write([moves[1]])
+    given = {"t": debezium(rows.stream(streaming), "id INT, v INT")}
+    run = start(maintain(streaming, "SELECT id, v FROM t", given, primary_keys={"t": "id"}), tmp_path / "c").wait()
+    assert run.result == {(2, 1): 1, (3, 2): 1, (4, 3): 1}
 
 
 def test_events_without_a_key_need_full_images(streaming):
@@ -293,14 +350,73 @@ def test_units_of_time(streaming, unit, value, expected):
 
 def test_places_in_the_log(streaming):
     mysql = lambda file, pos, row: event("c", None, {"id": 1}, None, file=f"bin.{file:06d}", pos=pos, row=row)
-    lines = [mysql(3, 154, 0), mysql(3, 154, 1), mysql(3, 900, 0), mysql(4, 4, 0), mysql(999999, 2**32, 3)]
-    found = [row[1] for row in parsed(streaming, lines[:4], "id INT", "id")]
-    assert found == sorted(set(found))
-    assert parsed(streaming, [event("c", None, {"id": 1}, 7)], "id INT", "id")[0][1] == 7
+    places = [
+        (0, 0, 0),
+        (3, 154, 0),
+        (3, 154, 1),
+        (3, 154, 255),
+        (3, 154, 256),
+        (3, 154, 10**6),
+        (3, 900, 0),
+        (4, 4, 0),
+    ]
+    places += [(524_287, 2**32 - 1, 3), (524_288, 0, 0), (999_999, 2**32 - 1, 3), (2**31 - 1, 2**32 - 1, 2**40)]
+    lines = [mysql(*place) for place in places]
+    found = [row[1:3] for row in parsed(streaming, lines, "id INT", "id", without=[FIELDS])]
+    assert found == sorted(set(found)) and len(found) == len(places)
+    assert parsed(streaming, [event("c", None, {"id": 1}, 7)], "id INT", "id", without=[FIELDS])[0][1:3] == (7, 0)
+    for beyond in (mysql(2**31, 0, 0), mysql(10**30, 0, 0), mysql(1, 2**32, 0), mysql(1, -1, 0)):
+        assert "does not tell its place" in parsed(streaming, [beyond], "id INT", "id")[0][-1]
     own = [event("c", None, {"id": 1}), {"schema": None, "payload": event("c", None, {"id": 1})}]
     assert [r[1] for r in parsed(streaming, own, "id INT", "id", sequence="ts_ms")] == [5, 5]
     assert [r[1] for r in parsed(streaming, own, "id INT", "id", sequence="source.lsn")] == [1, 1]
     assert "pass sequence=" in parsed(streaming, own[:1], "id INT", "id", sequence="source.none")[0][-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (
+            "DECIMAL(4,2)",
+            ["1.55", "-1.5", "1.5500", 1, "1e1", 0.25, "99.99"],
+            ["1.555", 1.555, "-.001", "1.5e-3", "100"],
+        ),
+        ("DECIMAL(3,0)", ["1", "1.0", "12."], ["1.5", "0.01", "15e-1"]),
+        ("DECIMAL(38,20)", ["0.12345678901234567890"], ["0.123456789012345678901"]),
+        ("FLOAT", [1e30, "NaN", "Infinity"], [1e300]),
+        ("DOUBLE", ["-inf", 1e308], ["1e400"]),
+        ("DATE", ["2024-02-29", 5], ["2024-02-29T12:00:00", "2024-02", "2024-02-30"]),
+        ("INT", ["7"], ["7.5", 7.5, "7e0", 2**31]),
+    ],
+)
+def test_values_are_neither_rounded_nor_cut(streaming, kind, good, bad):
+    line = lambda value: event("c", None, {"id": 1, "x": value})
+    rows = parsed(streaming, [line(value) for value in good], f"id INT, x {kind}", "id")
+    assert [(row[1] is not None, row[-1]) for row in rows] == [(True, None)] * len(good)
+    for value, row in zip(bad, parsed(streaming, [line(v) for v in bad], f"id INT, x {kind}", "id"), strict=True):
+        assert row[1] is None and row[-1].startswith(f"column `x` is {kind} and got "), value
+
+
+def test_columns_that_no_event_has_are_told(streaming, tmp_path):
+    """Misspelt, or in another case; not those that are NULL, that some event has, or that the view does not read."""
+    rows = Lines(tmp_path / "t")
+    line = lambda lsn, **after: json.dumps({"payload": event("c", None, {"id": lsn} | after, lsn)})
+    rows.write([line(1, price="1.00", note=None), line(2, price=None, Note="x")])
+    rows.write([line(3, price=None), line(4, price="5", extra="new")])
+    rows.write([json.dumps(event("d", {"id": 1}, None, 5))])
+    schema = "id INT, prcie DECIMAL(4,2), note STRING, extra STRING, unread INT"
+    given = {"t": debezium(rows.stream(streaming), schema)}
+    sql = "SELECT id, prcie, note, extra FROM t"
+    run = start(maintain(streaming, sql, given, primary_keys={"t": "id"}), tmp_path / "c").wait()
+    told = [read_warnings(p) for p in run.progress]
+    lacks = lambda column, has: (
+        f"table `t`: no event of the batch has the column `{column}`, which is NULL then; their columns are {has}"
+    )
+    assert told == [
+        [lacks("extra", "Note, id, note, price"), lacks("prcie", "Note, id, note, price")],
+        [lacks("note", "extra, id, price"), lacks("prcie", "extra, id, price")],
+        [],
+    ]
 
 
 def test_events_as_bytes_in_another_column(streaming):
@@ -308,7 +424,7 @@ def test_events_as_bytes_in_another_column(streaming):
         pa.table({"key": ["k"], "body": [json.dumps(event("c", None, {"id": 3})).encode()]})
     )
     declared = declare("t", debezium(frame, "id INT", column="body"), ["id"])
-    assert prepare(declared, frozenset(["id"])).frame.collect()[0][:3] == (3, 1, True)
+    assert prepare(declared, frozenset(["id"])).frame.collect()[0][:4] == (3, 1, 0, True)
     with pytest.raises(PipelineError, match="no column `value` with the envelopes"):
         declare("t", debezium(frame, "id INT"), ["id"])
     with pytest.raises(PipelineError, match="not a list of columns"):
@@ -340,9 +456,10 @@ def test_rows_carry_their_input_whole(streaming):
     lines = [event("u", {"id": 7}, image), event("d", image, None), event("c", None, {"id": 1, "at": "soon"})]
     frame = streaming.createDataFrame(pa.table({"value": [json.dumps(line) for line in lines]}))
     nothing = dict.fromkeys(told)
+    unread = nothing | {"id": "1", "at": "soon"}  # as it came
     for key, wanted in (
-        (["id"], [told, told, nothing | {"id": 1}]),
-        (None, [nothing | {"id": 7}, told, told, nothing | {"id": 1}]),
+        (["id"], [nothing | {"id": 7}, told, told, unread]),
+        (None, [nothing | {"id": 7}, told, told, unread]),
     ):
         declared = declare("t", debezium(frame, "id INT, name STRING, price DECIMAL(9,2), at TIMESTAMP"), key)
         found = prepare(declared, frozenset(["id"]), carry=True).frame

@@ -1,6 +1,7 @@
 """What the tests see of a target: its sink, and its content as a Counter of rows."""
 
 import math
+import shutil
 from collections import Counter
 from datetime import datetime, timezone
 
@@ -25,10 +26,18 @@ def rows_of(table):
     return counted(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-class ParquetTarget:
+class Directory:
     def __init__(self, path):
         self.path = path
 
+    def exists(self):
+        return self.path.exists()
+
+    def remove(self):
+        shutil.rmtree(self.path)
+
+
+class ParquetTarget(Directory):
     def sink(self, **options):
         from everview.spark.sinks import parquet_sink
 
@@ -38,10 +47,7 @@ class ParquetTarget:
         return rows_of(ds.dataset(self.path).to_table())
 
 
-class DeltaTarget:
-    def __init__(self, path):
-        self.path = path
-
+class DeltaTarget(Directory):
     def sink(self, **options):
         from everview.spark.sinks import delta_sink
 
@@ -73,6 +79,12 @@ class PostgresTarget:
             composed = SQL(query).format(*map(Identifier, names or (self.name,)))
             cursor = connection.execute(composed, binary=True)  # as text, 0.1::real would read as the double 0.1
             return cursor.fetchall() if cursor.description else []
+
+    def exists(self):
+        return bool(self.run("SELECT 1 FROM pg_tables WHERE tablename = '" + self.name + "'"))
+
+    def remove(self):
+        self.run("DROP TABLE {}")
 
     def content(self):
         return counted(self.run("SELECT * FROM {}"))

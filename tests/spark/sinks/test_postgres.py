@@ -1,7 +1,11 @@
 """The PostgreSQL table: transactions, its record, existing tables and values it cannot hold."""
 
+import os
+import shutil
+
 import pyarrow as pa
 import pytest
+from postgres_server import home_of, may_enter, programs_for
 from sink_changes import simple
 from sink_targets import PostgresTarget, counted
 
@@ -15,13 +19,13 @@ def recorded(table):
 
 def test_the_record_is_part_of_the_batch(spark, table):
     sink = table.sink(app_id="me")
-    sink(simple(spark, (1, "a", 1)), 3)
-    assert recorded(table) == {"me": 3}
+    sink(simple(spark, (1, "a", 1)), 0)
+    assert recorded(table) == {"me": 0}
     with pytest.raises(SinkError):
-        sink(simple(spark, (2, "b", -1)), 4)
-    assert recorded(table) == {"me": 3}
-    sink(simple(spark), 4)
-    assert recorded(table) == {"me": 4}
+        sink(simple(spark, (2, "b", -1)), 1)
+    assert recorded(table) == {"me": 0}
+    sink(simple(spark), 1)
+    assert recorded(table) == {"me": 1}
 
 
 def test_types(spark, table):
@@ -116,3 +120,23 @@ def test_keys_go_through_the_index(spark, table):
     rows = table.run(f"SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = '{table.name}'")
     assert rows[0][0] <= 1, "a scan of the whole table"
     assert sum(table.content().values()) == 4999
+
+
+def test_a_server_is_started_from_where_its_user_may_enter(tmp_path):
+    """A clone below a private directory: programs are copied to the server's own directory, which is where its user may enter."""
+    if os.geteuid() != 0:
+        pytest.skip("only root runs the server as somebody else")
+    private = tmp_path / "private"
+    installed = private / "pginstall"
+    (installed / "bin").mkdir(parents=True)
+    (installed / "bin" / "initdb").write_text("#!/bin/sh\nexit 0\n")
+    (installed / "bin" / "initdb").chmod(0o755)
+    private.chmod(0o700)
+    assert not may_enter("nobody", installed / "bin" / "initdb")
+    assert home_of("nobody", [private]) is None
+    home = home_of("nobody", [private, "/tmp"])
+    try:
+        assert may_enter("nobody", programs_for("nobody", installed, home) / "initdb")
+        assert programs_for(None, installed, home) == installed / "bin"
+    finally:
+        shutil.rmtree(home)

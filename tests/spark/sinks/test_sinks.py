@@ -101,10 +101,29 @@ def test_a_key_belongs_to_one_row(spark, target):
 
 
 def test_another_query_does_not_start_on_what_is_there(spark, target):
-    target.sink(app_id="one")(simple(spark, (1, "a", 1)), 4)
+    target.sink(app_id="one")(simple(spark, (1, "a", 1)), 0)
     with pytest.raises(SinkError, match="SINK_NOT_EMPTY"):
         target.sink()(simple(spark, (2, "b", 1)), 0)
     assert target.content() == counted([(1, "a")])
+
+
+def test_no_batch_is_left_out(spark, target):
+    """A target that was removed, or set back, while its query went on: what came before would be missing."""
+    with pytest.raises(SinkError, match="SINK_BATCH_ORDER.*lacks the batches 0 to 2 of 'everview', and batch 3 came"):
+        target.sink()(simple(spark, (1, "a", 1)), 3)
+    for app_id in (None, "one"):
+        with pytest.raises(SinkError, match="SINK_BATCH_ORDER") as caught:
+            target.sink(app_id=app_id)(simple(spark, (1, "a", 1)), 1)
+        assert "new checkpoint" in caught.value.hint
+    assert not target.exists(), "nothing is made for a batch that is refused"
+    target.sink()(simple(spark, (1, "a", 1)), 0)
+    with pytest.raises(SinkError, match="SINK_BATCH_ORDER.*lacks the batches 1 to 1"):
+        target.sink()(simple(spark, (2, "b", 1)), 2)
+    assert target.content() == counted([(1, "a")])
+    target.remove()
+    with pytest.raises(SinkError, match="SINK_BATCH_ORDER|SINK_DAMAGED"):
+        target.sink()(simple(spark, (2, "b", 1)), 1)
+    assert not target.exists()
 
 
 def test_named_writers_share_a_target(spark, target):

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from everview.errors import ChangeError, CheckpointError, JobError, SinkError
+from everview.spark import reason
 from everview.spark.failure import spark_message, why
 from everview.spark.job import Job, Sink, View
 
@@ -81,3 +82,22 @@ def test_other_causes_are_one_line(text, told):
 
 def test_messages_of_spark_are_cut():
     assert len(spark_message(RuntimeError("x" * 10_000))) < 1000
+
+
+def test_the_reason_of_any_failure():
+    error = reason(RuntimeError(WORKER))
+    assert (type(error), error.code, error.hint) == (ChangeError, "INVALID_CHANGE", "correct the input")
+    assert str(error).startswith("[INVALID_CHANGE] table `orders`: `_change_type` is 'x'")
+    ours = SinkError("SINK_VALUE", "no")
+    assert reason(ours) is ours
+    try:
+        try:
+            raise ours
+        except SinkError as inner:
+            raise RuntimeError("outer") from inner
+    except RuntimeError as outer:
+        assert reason(outer) is ours
+    error = reason(RuntimeError("[STATE_STORE_X] does not fit\nPlan"))
+    assert (error.code, "new checkpoint directory" in error.hint) == ("CHECKPOINT_MISMATCH", True)
+    error = reason(RuntimeError("Traceback\npsycopg.OperationalError: connection refused\n\tat org.x"))
+    assert (error.code, error.message) == ("QUERY_FAILED", "psycopg.OperationalError: connection refused")

@@ -3,7 +3,9 @@
 import importlib.util
 import io
 import json
-from dataclasses import asdict
+import os
+import signal
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -69,7 +71,7 @@ def test_a_mistake_in_the_file_needs_no_spark(command, tmp_path):
     (tmp_path / "wrong.toml").write_text(JOB.replace("SELECT a", "SELECT b"))
     result = command("run", job="wrong.toml")
     assert result.exit_code == 2
-    assert "[UNKNOWN_COLUMN] `views.v`" in result.stderr
+    assert "[UNKNOWN_COLUMN] wrong.toml: the SQL of `views.v`: " in result.stderr
     assert "Traceback" not in result.stderr
 
 
@@ -78,23 +80,30 @@ def told(result):
 
 
 def test_a_run_is_told(command, monkeypatch, tmp_path):
-    def run_job(job, *, log, on_progress, on_rows):
+    def run_job(job, *, log, on_start, on_progress, on_rows):
         assert log is not None
+        on_start("v")
         on_progress(BATCH)
+        on_progress(replace(BATCH, batch=4, stale_rows=3, warnings=("table `t`: look",)))
         on_rows("a [line]")
         return [ViewRun("v", 1, 1500, 7, 2)]
 
     monkeypatch.setattr(running, "run_job", run_job)
     result = command("run")
     assert result.exit_code == 0
-    first, second, third, fourth = result.stdout.splitlines()
+    start, first, warning, stale, second, third, fourth = result.stdout.splitlines()
+    assert start == "v: started, its first batch runs"
     assert first.startswith("v batch 3: 1,500 rows in, 7 changes out, 2.0 s, state 12,345 rows (3.0 MiB), skew 1.25")
+    assert warning == "warning: v batch 4: table `t`: look"
+    assert stale.startswith("v batch 4: 1,500 rows in, 3 stale, 7 changes out")
     assert second == "a [line]"
     assert third == f"v: 1,500 rows in 1 batches, 7 changes to {tmp_path / 'out'}"
     assert fourth.strip() == f"2 rows are set aside in {tmp_path / 'letters' / 'v'}"
     result = command("run", "--json")
     assert told(result) == [
-        {"event": "batch"} | asdict(BATCH),
+        {"event": "started", "view": "v"},
+        {"event": "batch"} | asdict(BATCH) | {"warnings": []},
+        {"event": "batch"} | asdict(BATCH) | {"batch": 4, "stale_rows": 3, "warnings": ["table `t`: look"]},
         {"event": "done", "view": "v", "batches": 1, "rows_in": 1500, "rows_out": 7, "set_aside": 2},
     ]
     assert result.stderr == "a [line]\n"
@@ -119,6 +128,22 @@ def test_the_end_of_a_run_is_its_exit_code(command, monkeypatch, raised, code, m
     monkeypatch.setattr(running, "run_job", run_job)
     result = command("run")
     assert (result.exit_code, result.stderr) == (code, message)
+
+
+@pytest.mark.parametrize("broken", [None, ConnectionRefusedError("gone"), ChangeError("DIVIDE_BY_ZERO", "no")])
+def test_a_run_that_is_terminated_ends_so_whatever_else_breaks(command, monkeypatch, broken):
+    """A signal to the process group ends Spark, too: what is asked of it on the way out fails."""
+
+    def run_job(*_, **__):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            if broken is not None:
+                raise broken
+
+    monkeypatch.setattr(running, "run_job", run_job)
+    result = command("run")
+    assert (result.exit_code, result.stderr) == (143, "")
 
 
 EQUAL = ViewCheck("v", 3, Difference(0, []), Difference(0, []))
@@ -146,6 +171,7 @@ def test_the_live_table():
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=150, highlight=False)
     with LiveTable(console, "job") as display:
+        display.start("v")
         display.show(BATCH)
         display.show(BATCH)
         display.say("a [line]")

@@ -247,6 +247,14 @@ WRONG = {
         "`views.revenue.sink.key` names `nam`",
         "did you mean `name`?",
     ),
+    "sink's key that is not the view's": (
+        replaced("SELECT c.name, SUM(o.total) AS total", "SELECT c.name, SUM(o.total) AS total, COUNT(*) AS n").replace(
+            'key = ["name"]', 'key = ["total", "n"]'
+        ),
+        "JOB_INVALID_VALUE",
+        "`views.revenue.sink.key` is total, n, which does not identify a row of the view",
+        "the key of the view is name",
+    ),
     "SQL twice": (replaced("sql =", "sql_file = 'a.sql'\nsql ="), "JOB_INVALID_VALUE", "`views.revenue.sql_file`"),
     "no SQL file": (
         re.sub(r"^sql = .*$", "sql_file = 'nope.sql'", GOOD, flags=re.MULTILINE),
@@ -267,10 +275,28 @@ WRONG = {
         "JOB_INVALID_VALUE",
         "`views.again.sink.path` is the target of the view `revenue` too",
     ),
-    "unknown column": (replaced("o.total)", "o.totl)"), "UNKNOWN_COLUMN", "`views.revenue`", "did you mean", "^^^^"),
-    "unknown table": (replaced("JOIN customers", "JOIN customer"), "UNKNOWN_TABLE", "`views.revenue`"),
-    "SQL that is none": (replaced("GROUP BY c.name;", "GROUP;"), "SYNTAX_ERROR", "`views.revenue`"),
-    "SQL that is not maintained": (replaced("JOIN customers", "LEFT JOIN customers"), "OUTER_JOIN", "`views.revenue`"),
+    "unknown column": (
+        replaced("o.total)", "o.totl)"),
+        "UNKNOWN_COLUMN",
+        "job.toml: the SQL of `views.revenue`: ",
+        "did you mean",
+        "^^^^",
+    ),
+    "unknown table": (
+        replaced("JOIN customers", "JOIN customer"),
+        "UNKNOWN_TABLE",
+        "job.toml: the SQL of `views.revenue`: ",
+    ),
+    "SQL that is none": (
+        replaced("GROUP BY c.name;", "GROUP;"),
+        "SYNTAX_ERROR",
+        "job.toml: the SQL of `views.revenue`: ",
+    ),
+    "SQL that is not maintained": (
+        replaced("JOIN customers", "LEFT JOIN customers"),
+        "OUTER_JOIN",
+        "job.toml: the SQL of `views.revenue`: ",
+    ),
 }
 
 
@@ -283,6 +309,29 @@ def test_mistakes_are_told_by_their_key(load, case):
     assert caught.value.hint or caught.value.span
     for part in told:
         assert part in str(caught.value)
+
+
+def test_a_sinks_key_may_be_any_that_identifies_a_row(load):
+    """More columns than needed, another key than the one that explain names, or, where no key is known, what the data may have."""
+    orders = "FROM orders o JOIN customers c ON o.customer = c.id"
+    for sql, key in (
+        (f"SELECT c.name, SUM(o.total) AS total {orders} GROUP BY c.name", ["total", "name"]),
+        (f"SELECT c.id, c.name, SUM(o.total) AS total {orders} GROUP BY c.id, c.name", ["id"]),
+        (f"SELECT o.id, c.id AS customer, c.name {orders}", ["id"]),
+        (f"SELECT o.id + 0 AS n, c.name {orders}", ["n"]),
+        ("SELECT DISTINCT name FROM customers", ["name"]),
+        ("SELECT COUNT(*) AS n, SUM(id) AS s FROM customers", ["s"]),
+    ):
+        text = re.sub(r"^sql = .*$", f'sql = "{sql}"', GOOD, flags=re.MULTILINE)
+        assert load(text.replace('key = ["name"]', f"key = {key}")).views["revenue"].sink.key == tuple(key)
+    for sql, key in (
+        (f"SELECT c.id, c.name, SUM(o.total) AS total {orders} GROUP BY c.id, c.name", ["name"]),
+        (f"SELECT o.id, c.id AS customer, c.name {orders}", ["customer"]),
+        ("SELECT id, name FROM customers", ["name"]),
+    ):
+        text = re.sub(r"^sql = .*$", f'sql = "{sql}"', GOOD, flags=re.MULTILINE)
+        with pytest.raises(PipelineError, match="does not identify a row of the view"):
+            load(text.replace('key = ["name"]', f"key = {key}"))
 
 
 def test_a_file_that_is_not_there(tmp_path):

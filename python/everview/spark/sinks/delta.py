@@ -74,6 +74,7 @@ def delta_sink(
         transaction = deltalake.Transaction(writer.app_id, batch_id)
         commit = deltalake.CommitProperties(app_transactions=[transaction])
         if not deltalake.DeltaTable.is_deltatable(location, options):
+            is_replay(location, writer, last=None, batch_id=batch_id)  # a first batch, or refused
             rows = repeated(_after(location, schema.empty_table(), net, names))
             deltalake.write_deltalake(location, rows, mode="error", storage_options=options, commit_properties=commit)
             return

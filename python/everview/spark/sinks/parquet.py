@@ -78,6 +78,8 @@ def parquet_sink(
         schema = view_schema(changes)
         check_key(names, schema)
         writer = writer_of(changes, app_id)
+        if not store.is_there():
+            is_replay(str(directory), writer, last=None, batch_id=batch_id)  # a first batch, or refused
         with store.locked():
             state = store.recover()
             new = state is None

@@ -54,7 +54,7 @@ class Journal:
 
 
 class Store:
-    """The files of one table. All but ``locked`` is called with the lock held."""
+    """The files of one table. All but ``locked`` and ``is_there`` is called with the lock held."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -68,6 +68,10 @@ class Store:
         with (self.hidden / "lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
+
+    def is_there(self) -> bool:
+        """Whether something was committed here; needs no lock."""
+        return any((self.hidden / name).exists() for name in ("state.json", "journal.json"))
 
     def recover(self) -> State | None:
         """Finish or drop what a call before left undone; the committed state, None for a new table."""

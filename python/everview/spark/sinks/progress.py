@@ -1,7 +1,8 @@
 """Which batches a target has: each is applied once, and what cannot be right is refused.
 
-A target records the last batch per writer. Spark numbers the batches of a query from 0 and repeats at most the last one after a failure, so
-the recorded batch is a replay and an older one means that the checkpoint was replaced. A writer is a query (its id lives in its checkpoint)
+A target records the last batch per writer. Spark numbers the batches of a query from 0, leaves none out and repeats at most the last one after
+a failure. So the recorded batch is a replay, an older one means that the checkpoint was replaced, and one after a gap that the target was: on
+one that was removed, emptied with its record, or set back, a query would go on with a part of the view. A writer is a query (its id lives in its checkpoint)
 or, where several queries write to one target, a name the caller gives. A query that the target does not know may only start on an empty
 one: on what another query or checkpoint left there, its first batch would add everything a second time.
 """
@@ -42,11 +43,18 @@ def writer_of(changes: DataFrame, app_id: str | None) -> Writer:
 
 
 def is_replay(target: str, writer: Writer, *, last: int | None, batch_id: int) -> bool:
-    """Whether the target has this batch already, ``last`` being the one it recorded for the writer."""
-    if last is None or batch_id > last:
+    """Whether the target has this batch already, ``last`` being the one it recorded for the writer, None if it knows nothing of it."""
+    following = 0 if last is None else last + 1
+    if batch_id == following:
         return False
     if batch_id == last:
         return True
+    if batch_id > following:
+        message = (
+            f"{target} lacks the batches {following} to {batch_id - 1} of {writer.app_id!r}, and batch {batch_id} came"
+        )
+        hint = "it was removed or set back while the query went on: restore it, or empty it and start from a new checkpoint"
+        raise SinkError("SINK_BATCH_ORDER", message, hint=hint, last=last, batch_id=batch_id)
     message = f"{target} has batch {last} of {writer.app_id!r}, and batch {batch_id} came"
     hint = "the query lost its checkpoint: empty the target, or restore the checkpoint"
     raise SinkError("SINK_BATCH_ORDER", message, hint=hint, last=last, batch_id=batch_id)
