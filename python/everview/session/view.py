@@ -6,10 +6,11 @@ from collections import namedtuple
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from everview.analysis.classification import QueryClass
 from everview.engine import refusals
-from everview.errors import AccessPatternError, SessionError, StaleIteratorError, shown
+from everview.errors import AccessPatternError, ChangeError, SessionError, StaleIteratorError, shown
 from everview.interop.batch import MULTIPLICITY
 from everview.interop.expand import expand
 from everview.plan.explain import Format, explain
@@ -242,8 +243,9 @@ class View:
                 yield row._make(values)
 
     def _require(self) -> None:
-        self._state.require_open()
-        if not self._state.has(self._view):
+        dropped = not self._state.has(self._view)
+        self._state.require_open()  # closing drops all views: that they are gone is looked at before, and told after
+        if dropped:
             raise SessionError("VIEW_DROPPED", f"view `{self.name}` was dropped", hint="create it again")
 
     def _require_fresh(self, cursor: Cursor) -> None:
@@ -257,7 +259,16 @@ def _net(table: pa.Table) -> pa.Table:
     names = [n for n in table.column_names if n != MULTIPLICITY]
     if not names or table.num_rows < 2:
         return table
-    summed = table.group_by(names, use_threads=False).aggregate([(MULTIPLICITY, "sum")])
+    if pc.sum(pc.abs(pc.cast(table[MULTIPLICITY], pa.float64()))).as_py() >= 2.0**63:  # sums of integers wrap silently
+        exact = table.set_column(
+            table.num_columns - 1, MULTIPLICITY, pc.cast(table[MULTIPLICITY], pa.decimal128(38, 0))
+        )
+        summed = exact.group_by(names, use_threads=False).aggregate([(MULTIPLICITY, "sum")])
+        if pc.max(summed[f"{MULTIPLICITY}_sum"]).as_py() >= 2**63:
+            message = "a row of the result is there more than 2^63 times"
+            raise ChangeError("ARITHMETIC_OVERFLOW", message, hint="read it with to_arrow(), row by row")
+    else:
+        summed = table.group_by(names, use_threads=False).aggregate([(MULTIPLICITY, "sum")])
     if summed.num_rows == table.num_rows:
         return table
     return summed.rename_columns([*names, MULTIPLICITY]).cast(table.schema)
