@@ -196,3 +196,21 @@ def test_metrics_tell_what_is_held_and_done(db, hop):
     db.delete("g", [(1, 2), (2, 3)])
     assert hop.metrics().state_rows == 0
     assert db.table_metrics("g").bytes > 0
+
+
+def test_multiplicities_beyond_64_bits_are_told_and_not_wrapped():
+    with ev.connect() as db:
+        db.execute("CREATE TABLE r (a INT, b INT); CREATE TABLE s (b INT, c INT)")
+        view = db.create_view("v", "SELECT r.a, s.c FROM r JOIN s ON r.b = s.b")
+
+        def load(b, r, s):
+            rows = {"r": [{"a": 1, "b": b, "_multiplicity": r}], "s": [{"b": b, "c": 1, "_multiplicity": s}]}
+            db.apply(rows, deltas=False)
+
+        load(1, 2**31, 2**30)
+        load(2, 2**31, 2**30)
+        assert view.to_arrow(multiplicity=True).to_pylist() == [{"a": 1, "c": 1, "_multiplicity": 2**62}]
+        load(3, 2**31, 2**31)
+        assert view.count() == 2**63
+        with pytest.raises(ev.ChangeError, match="2\\^63 times"):
+            view.to_arrow(multiplicity=True)
