@@ -408,7 +408,21 @@ def test_char_is_padded_and_too_long_texts_are_refused(db, bag):
 
 
 @pytest.mark.parametrize(
-    "rows", [5, "abc", b"abc", {"k": 1, "s": "a"}, {"k": [1], "s": ["a", "b"]}, {"k": [1], "s": "a"}, object(), [5], ["ab"], [{"k": 1, "s": "a"}, (1, "a")], [(1, "a"), {"k": 1}], [None]]
+    "rows",
+    [
+        5,
+        "abc",
+        b"abc",
+        {"k": 1, "s": "a"},
+        {"k": [1], "s": ["a", "b"]},
+        {"k": [1], "s": "a"},
+        object(),
+        [5],
+        ["ab"],
+        [{"k": 1, "s": "a"}, (1, "a")],
+        [(1, "a"), {"k": 1}],
+        [None],
+    ],
 )
 def test_what_is_no_batch_is_refused(db, view, rows):
     with pytest.raises(ev.ChangeError) as refusal:

@@ -332,9 +332,7 @@ class TimeWindow:
         came = Counter(held) - Counter(self.held)
         times = [m for _, m in came if m is not None] + ([] if self.latest is None else [self.latest])
         self.latest = max(times, default=None)
-        self.held = [
-            (a, m) for a, m in held if m is None or self.latest is None or m >= self.latest - self.size
-        ]
+        self.held = [(a, m) for a, m in held if m is None or self.latest is None or m >= self.latest - self.size]
 
 
 def copies(table):
