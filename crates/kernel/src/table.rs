@@ -452,7 +452,9 @@ impl BaseTable {
                 .map_err(|e| KernelError::new("INTERNAL_ERROR", e.to_string()))?;
         cast.evaluate(&batch).map_err(|error| {
             let sources: Vec<u32> = (0..array.len() as u32).collect();
-            KernelError::in_expression(error, &self.name, &sources)
+            let mut refused = KernelError::in_expression(error, &self.name, &sources);
+            refused.message = format!("column `{}`: {}", self.columns[column].name, refused.message);
+            refused
         })
     }
 

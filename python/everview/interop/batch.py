@@ -169,8 +169,10 @@ class BatchReader:
             message = f"column `{name}` cannot be read: {cut(str(column), 200)}"
             raise _ColumnError("WRONG_TYPE", message, hint=f"convert the column to {expected}", column=name)
         if isinstance(column, list):
-            return self._array(name, column, expected)
-        return self._in_calendar(self._cast_column(column, expected, name), name)
+            array = self._array(name, column, expected)
+        else:
+            array = self._cast_column(column, expected, name)
+        return self._in_calendar(array, name)
 
     def _cast_column(self, array: pa.Array, expected: pa.DataType, name: str) -> pa.Array:
         try:
@@ -241,14 +243,14 @@ class BatchReader:
                 return _Given(*pandas_columns(data, self._expected), rows=len(data))
             if isinstance(data, Mapping):
                 return self._from_mapping(data, sparse=sparse)
-            batch = _from_arrow(data)
+            given = _from_arrow(data)
         except ChangeError:
             raise
         except Exception as error:
             message = f"cannot read the {type(data).__name__}: {cut(str(error), 200)}"
             raise self._error("WRONG_TYPE", message, hint=_FORMS) from error
-        if batch is not None:
-            return _Given(batch.schema.names, batch.columns, batch.num_rows)
+        if given is not None:
+            return given
         raise self._error("WRONG_TYPE", f"cannot read a batch from {type(data).__name__}", hint=_FORMS)
 
     def _from_mapping(self, data: Mapping[Any, Any], *, sparse: bool) -> _Given:
@@ -356,8 +358,10 @@ def _column_of(values: Any, expected: pa.DataType | None) -> Column:
     try:
         if type(values).__module__.split(".")[0] == "pandas":
             return pandas_column(values, expected)
-        if hasattr(values, "__arrow_c_stream__") or isinstance(values, pa.ChunkedArray):
-            return pa.chunked_array(values).combine_chunks()
+        if isinstance(values, pa.ChunkedArray):
+            return _combined(values)
+        if hasattr(values, "__arrow_c_stream__"):
+            return _combined(pa.chunked_array(values))
         if hasattr(values, "__arrow_c_array__"):
             return pa.array(values)
         if hasattr(values, "dtype") and str(values.dtype) != "object":
@@ -370,30 +374,37 @@ def _column_of(values: Any, expected: pa.DataType | None) -> Column:
     return _ColumnError("WRONG_TYPE", message, hint="pass columns by name, or rows as a list of dicts")
 
 
-def _from_arrow(data: Any) -> pa.RecordBatch | None:
-    """The rows of a table of pyarrow, polars or the PyCapsule interface."""
-    if isinstance(data, pa.RecordBatch):
-        return data
-    if isinstance(data, pa.Table):
-        return _one_batch(data)
+def _from_arrow(data: Any) -> _Given | None:
+    """The columns of a table of pyarrow, polars or the PyCapsule interface."""
     if type(data).__module__.split(".")[0] == "polars":
         if hasattr(data, "collect"):
             data = data.collect()
         if any(str(kind) == "Object" for kind in getattr(data, "dtypes", ())):
             raise TypeError("it has a column of Python objects")  # Arrow would get their addresses
-    if hasattr(data, "__arrow_c_stream__"):
-        return _one_batch(pa.table(data))
-    if hasattr(data, "__arrow_c_array__"):
-        return pa.record_batch(data)
-    return None
+    if not isinstance(data, pa.Table | pa.RecordBatch):
+        if hasattr(data, "__arrow_c_stream__"):
+            data = pa.table(data)
+        elif hasattr(data, "__arrow_c_array__"):
+            data = pa.record_batch(data)
+        else:
+            return None
+    columns = data.columns if isinstance(data, pa.RecordBatch) else [_combined(column) for column in data.columns]
+    return _Given(data.schema.names, columns, data.num_rows)
 
 
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    table.validate()  # that offsets and lengths fit: what the columns hold is checked one by one
-    batches = table.combine_chunks().to_batches()
-    if not batches:
-        return _empty(table.schema)
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+def _combined(column: pa.ChunkedArray) -> Column:
+    """The chunks of a column as one, without those that are empty: from another library they may have an offset and no buffer."""
+    chunks = [chunk for chunk in column.chunks if len(chunk)]
+    if not chunks:
+        return pa.nulls(0, column.type)
+    if len(chunks) == 1:
+        return chunks[0]
+    try:
+        for chunk in chunks:
+            chunk.validate()  # that offsets and lengths fit; what they hold is checked when they are one
+        return pa.concat_arrays(chunks)
+    except pa.ArrowException as error:
+        return error
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

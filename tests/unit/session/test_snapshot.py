@@ -181,3 +181,25 @@ def test_saving_in_a_callback_is_reading(full, path):
     full.insert("orders", [(7, 3, None, None)])
     with ev.restore(path) as again:
         assert again.view("rows").count() == full.view("rows").count() == 4
+
+
+def test_a_refused_sql_text_is_named_as_such(tmp_path, monkeypatch):
+    """As by an everview that maintains less than the one that wrote it."""
+    from everview.session import snapshot
+
+    with ev.connect() as db:
+        db.execute("CREATE TABLE t (a INT)")
+        db.create_view("kept", "SELECT a FROM t")
+        db.create_view("gone", "SELECT a + 1 AS b FROM t")
+        db.save(tmp_path / "s")
+    create = snapshot.create_view
+
+    def refusing(state, name, sql, rates):
+        return create(state, name, sql if name == "kept" else "SELECT MAX(a) AS b FROM t", rates)
+
+    monkeypatch.setattr(snapshot, "create_view", refusing)
+    with pytest.raises(ev.SnapshotError, match="refuses the SQL text of its view `gone`") as refusal:
+        ev.restore(tmp_path / "s")
+    assert refusal.value.code == "SNAPSHOT_SQL"
+    assert refusal.value.parameters["view"] == "gone"
+    assert isinstance(refusal.value.__cause__, ev.UnsupportedQueryError)
