@@ -49,8 +49,9 @@ def test_the_spark_code_of_a_page_runs(page, streaming, builder, tmp_path, monke
             path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run_blocks(page, TAG, {"__name__": "__main__"})
     assert streaming.streams.active == []
-    (options,) = builder
-    assert options["spark.task.cpus"] == "2" and options["spark.sql.session.timeZone"] == "UTC"
+    assert builder
+    for options in builder:
+        assert options["spark.task.cpus"] == "2" and options["spark.sql.session.timeZone"] == "UTC"
     if page.name == "README.md":
         found = streaming.read.parquet(str(tmp_path / "lake" / "revenue")).collect()
         assert sorted((r.country, r.orders, str(r.total)) for r in found) == [("NL", 1, "6.00"), ("UK", 1, "19.90")]

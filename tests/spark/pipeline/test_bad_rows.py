@@ -89,7 +89,9 @@ def test_a_replay_with_fewer_partitions_leaves_no_files_of_the_first_attempt(str
             found = net(maintain(streaming, sql, frames, primary_keys=key, **options).toArrow(), ["n", "c"])
             files = sorted(p.name for p in tmp_path.glob("batch=*/input-t-0*.jsonl"))
             assert len(files) <= parts
-            letters = [json.loads(line) for p in tmp_path.rglob("input-t-0*.jsonl") for line in p.open()]
+            letters = [
+                json.loads(line) for p in tmp_path.rglob("input-t-0*.jsonl") for line in p.read_text().splitlines()
+            ]
             attempts.append((found, Counter((a["code"], a["row"]["k"]) for a in letters)))
             other.touch()
         assert attempts[0] == attempts[1] == attempts[2]
