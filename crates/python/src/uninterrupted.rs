@@ -37,13 +37,15 @@ pub fn change_and_note<'py>(
 
 /// Calls `commit`, which gives the changes of views as (view, record batches), and, unless it refuses, makes the notes and calls the callbacks.
 ///
-/// `audience` has the listeners of each view. A callback gets `table(record batches)` if that has rows. `breathe` is a Python function that
-/// does nothing: pending interrupts are raised in it, so that none of them ends a callback. `state` gets `failed` if the batch may be half
-/// applied, and its `notifying` is active while callbacks run.
+/// `audience` has the listeners of each view. A callback gets `table(record batches)` if that has rows. `rest` gets all tables, unless an
+/// interrupt came before. `breathe` is a Python function that does nothing: pending interrupts are raised in it, so that none of them ends
+/// a callback. `state` gets `failed` if the batch may be half applied. Its `notifying` is active while code of the user runs in this
+/// thread, and applying while that is called from within `commit`.
 ///
 /// Returns the tables by view, what the callbacks raised as (view, exception), and the first interrupt.
 #[pyfunction]
-#[allow(clippy::type_complexity)]
+#[allow(clippy::type_complexity, clippy::too_many_arguments)]
+#[pyo3(signature = (commit, notes, audience, state, table, breathe, rest = None))]
 pub fn commit_and_notify<'py>(
     py: Python<'py>,
     commit: Bound<'py, PyAny>,
@@ -52,25 +54,36 @@ pub fn commit_and_notify<'py>(
     state: Bound<'py, PyAny>,
     table: Bound<'py, PyAny>,
     breathe: Bound<'py, PyAny>,
+    rest: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyDict>, Vec<(usize, PyErr)>, Option<PyErr>)> {
-    let changed = commit.call0().map_err(|error| {
-        if !is_refusal(py, &error) {
-            let _ = state.setattr("failed", true);
-        }
-        error
-    })?;
-    write(notes)?;
-    let tables = PyDict::new(py);
-    for item in changed.try_iter()? {
-        let (view, batches): (usize, Bound<'py, PyAny>) = item?.extract()?;
-        tables.set_item(view, table.call1((batches,))?)?;
-    }
     let notifying = state.getattr("notifying")?;
-    notifying.setattr("active", true)?;
-    let heard = notify(py, &audience, &tables, &breathe);
-    notifying.setattr("active", false)?;
-    let (failures, interrupt) = heard?;
-    Ok((tables, failures, interrupt))
+    during(&notifying, "active", || {
+        let changed = during(&notifying, "applying", || commit.call0()).map_err(|error| {
+            if !is_refusal(py, &error) {
+                let _ = state.setattr("failed", true);
+            }
+            error
+        })?;
+        write(notes)?;
+        let tables = PyDict::new(py);
+        for item in changed.try_iter()? {
+            let (view, batches): (usize, Bound<'py, PyAny>) = item?.extract()?;
+            tables.set_item(view, table.call1((batches,))?)?;
+        }
+        let (failures, mut interrupt) = notify(py, &audience, &tables, &breathe)?;
+        if let (Some(rest), None) = (rest, &interrupt) {
+            interrupt = rest.call1((&tables,)).err();
+        }
+        Ok((tables, failures, interrupt))
+    })
+}
+
+/// Does some work while an attribute of the object is true.
+fn during<T>(object: &Bound<'_, PyAny>, attribute: &str, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    object.setattr(attribute, true)?;
+    let outcome = work();
+    object.setattr(attribute, false)?;
+    outcome
 }
 
 type Raised = (Vec<(usize, PyErr)>, Option<PyErr>);

@@ -26,21 +26,15 @@ class Receiver:
 
     def __init__(self, state: SessionState, receive: Callable[[str, pa.RecordBatch], object]) -> None:
         self.failure: BaseException | None = None
-        self._notifying = state.notifying
         self._names = {view.handle: view.name for view in state.views.values()}
         self._receive = receive
 
     def __call__(self, view: int, piece: pa.RecordBatch) -> None:
         """A piece from within the kernel, while it applies the batch: it answers nobody."""
-        self._notifying.active = self._notifying.applying = True
-        try:
-            self._receive(self._names[view], piece)
-        finally:
-            self._notifying.active = self._notifying.applying = False
+        self._receive(self._names[view], piece)
 
     def rest(self, tables: Mapping[int, pa.Table]) -> None:
         """What was held until the batch was applied."""
-        self._notifying.active = True
         try:
             for view, table in tables.items():
                 for piece in table.to_batches():
@@ -48,8 +42,6 @@ class Receiver:
                         self._receive(self._names[view], piece)
         except BaseException as error:  # noqa: BLE001
             self.failure = error
-        finally:
-            self._notifying.active = False
 
 
 def commit(
@@ -82,11 +74,10 @@ def commit(
         pieces = None if audience else receiver
         apply = partial(state.kernel.commit, batches, wanted, on_missing == "ignore", pieces)
         with refusals():
+            rest = None if receiver is None else receiver.rest
             tables, failures, interrupt = commit_and_notify(
-                apply, notes, audience, state, pa.Table.from_batches, _breathe
+                apply, notes, audience, state, pa.Table.from_batches, _breathe, rest
             )
-        if receiver is not None and interrupt is None:
-            receiver.rest(tables)
         result = {view.name: tables.get(view.handle, view.no_change) for view in views} if deltas else {}
     failure = _callback_error(views, failures, result) if failures else None
     if interrupt is not None:
