@@ -5,6 +5,7 @@ What a user can get wrong is told in one message on standard error, with exit co
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import contextmanager
 from importlib.metadata import version as installed_version
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from everview.cli import job
-from everview.errors import EverviewError
-from everview.plan.distribute import lay_out
+from everview.errors import EverviewError, UnsupportedQueryError
+from everview.plan.distribute import Layout, lay_out
 from everview.plan.explain import Format
-from everview.plan.explain_layout import explain_layout
+from everview.plan.explain_layout import explain_layout, layout_facts
 from everview.session.session import connect
 from everview.sql.lower import lower_query
 
@@ -50,7 +51,9 @@ def explain(
     schema: Annotated[Path, typer.Option(help="A file of CREATE TABLE statements.", metavar="FILE")],
     format: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(Format))}.")] = "text",  # noqa: A002
     output: Annotated[Path | None, typer.Option(help="Write to this file.", metavar="FILE")] = None,
-    shards: Annotated[int | None, typer.Option(help="Also show how it is spread over so many shards (text).")] = None,
+    shards: Annotated[
+        int | None, typer.Option(help="Also show how it is spread over so many shards (text, json).")
+    ] = None,
 ) -> None:
     """Show how a query would be maintained: its class, its join tree, what that guarantees, and why."""
     with _user_errors(), connect() as session:
@@ -59,17 +62,27 @@ def explain(
         query = query.strip().removesuffix(";")
         text = session.create_view("query", query).explain(format)  # type: ignore[arg-type]
         if shards is not None:
-            text += "\n" + _shards_text(query, session.tables.values(), shards)
+            text = _with_shards(text, format, _layout(query, session.tables.values(), shards))
         if output is None:
             typer.echo(text, nl=not text.endswith("\n"))
         else:
             output.write_text(text, encoding="utf-8")
 
 
-def _shards_text(sql: str, tables: Iterable[Table], shards: int) -> str:
+def _with_shards(text: str, format: str, layout: Layout) -> str:  # noqa: A002 the option is called format
+    if format == "text":
+        return f"{text}\n{explain_layout(layout)}"
+    if format == "json":
+        return json.dumps({**json.loads(text), "layout": layout_facts(layout)}, indent=2, ensure_ascii=False) + "\n"
+    raise UnsupportedQueryError(
+        "UNKNOWN_EXPLAIN_FORMAT", f"shards are not shown as `{format}`", hint="use text or json, or leave --shards out"
+    )
+
+
+def _layout(sql: str, tables: Iterable[Table], shards: int) -> Layout:
     by_name = {t.name.lower(): t for t in tables}
     keyed = frozenset(name for name, table in by_name.items() if table.primary_key)
-    return explain_layout(lay_out(lower_query("query", sql, by_name), by_name, shards, checked=keyed))
+    return lay_out(lower_query("query", sql, by_name), by_name, shards, checked=keyed)
 
 
 job.register(app)

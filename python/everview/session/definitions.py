@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING
 
 from everview.engine import change_and_note, refusals
-from everview.errors import SchemaError, shown
+from everview.errors import EverviewError, SchemaError, Span, shown
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.plan.lower import plan_view
 from everview.session.state import BaseTable, MaintainedView, SessionState
 from everview.sql.lower import lower_query
+from everview.sql.names import why_no_name
 from everview.sql.parse import parse_statements
 from everview.sql.statement import CreateTable, CreateView, DropTable, DropView
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from everview.schema.table import Table
 
 logger = logging.getLogger("everview")
@@ -33,13 +37,26 @@ def execute(state: SessionState, sql: str) -> None:
                     create_table(state, table)
             case CreateView(name=name, sql_of_query=query):
                 if not (statement.if_not_exists and name.lower() in state.views):
-                    create_view(state, name, query, None, replace=statement.or_replace)
+                    with _placed_in(sql, statement):
+                        create_view(state, name, query, None, replace=statement.or_replace)
             case DropTable(name=name, if_exists=if_exists):
                 if not (if_exists and name.lower() not in state.tables):
                     drop_table(state, name)
             case DropView(name=name, if_exists=if_exists):
                 if not (if_exists and name.lower() not in state.views):
                     drop_view(state, state.view(name))
+
+
+@contextmanager
+def _placed_in(script: str, statement: CreateView) -> Iterator[None]:
+    """Errors about the query of a statement point into the script that has it."""
+    try:
+        yield
+    except EverviewError as error:
+        if error.span is None or error.sql != statement.sql_of_query:
+            raise
+        start = statement.span.start
+        raise error.located(script, Span(start + error.span.start, start + error.span.end)) from None
 
 
 def create_table(state: SessionState, table: Table) -> None:
@@ -66,12 +83,15 @@ def create_view(
     state: SessionState, name: str, sql: str, update_rates: Mapping[str, int] | None, *, replace: bool = False
 ) -> MaintainedView:
     """Plan a view and build it from the tables' rows; with ``replace``, in the place of one of this name."""
+    wrong = why_no_name(name)
+    if wrong is not None:
+        raise SchemaError("INVALID_NAME", f"create_view(): {wrong}", hint="give the view a name")
     old = state.views.get(name.lower()) if replace else None
     if old is None:
         _require_free(state, name)
     rates = _rates(state, update_rates)
     tables = {key: base.table for key, base in state.tables.items()}
-    logical = lower_query(name, sql, tables)
+    logical = lower_query(name, sql, tables, state.views)
     _refuse_reserved(f"view `{name}`", [c.name for c in logical.columns])
     planned = plan_view(logical, tables, rates)
     view = MaintainedView(planned, rates)

@@ -18,7 +18,7 @@ from everview.sql import functions
 from everview.sql.coercion import arithmetic, case, cast_to, compare, in_list, logical, negate
 from everview.sql.intervals import Interval, add_interval, interval_of
 from everview.sql.literal import CoercionError, in_range, number_literal
-from everview.sql.reject import close_matches, mismatch, reject
+from everview.sql.reject import HAS_NO_PARTNER, HAS_PARTNER, ONE_VALUE, close_matches, mismatch, reject
 from everview.sql.spans import text_of
 from everview.sql.types import data_type_of
 
@@ -80,7 +80,7 @@ class ExpressionLowering:
         if handler is not None:
             return handler(self, node)
         if isinstance(node, _SUBQUERIES):
-            raise reject("SUBQUERY_EXPRESSION", self.sql, node, name=_subquery_name(node))
+            raise self._subquery(node, _subquery_name(node))
         if isinstance(node, exp.Window):
             raise reject("WINDOW_FUNCTION", self.sql, node)
         if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentUser | exp.SessionUser):
@@ -212,7 +212,7 @@ class ExpressionLowering:
 
     def _in(self, node: exp.In) -> Expression:
         if node.args.get("query") is not None:
-            raise reject("SUBQUERY_EXPRESSION", self.sql, node, name="IN (subquery)")
+            raise self._subquery(node, "IN (subquery)")
         return in_list(self.lower(node.this), [self.lower(choice) for choice in node.expressions])
 
     def _like(self, node: exp.Expr, escape: Expression | None = None) -> Expression:
@@ -230,6 +230,18 @@ class ExpressionLowering:
         if not isinstance(escape, Literal) or not isinstance(escape.value, str) or len(escape.value) != 1:
             raise CoercionError("ESCAPE takes one character")
         return self._like(node.this, escape)
+
+    def _subquery(self, node: exp.Expr, name: str) -> Exception:
+        parent = node.parent
+        while isinstance(parent, exp.Paren):
+            parent = parent.parent
+        if isinstance(node, exp.Select | exp.Subquery | exp.SetOperation):
+            hint = ONE_VALUE
+        elif isinstance(parent, exp.Not):
+            name, hint = f"NOT {name}", HAS_NO_PARTNER
+        else:
+            hint = HAS_NO_PARTNER if isinstance(node, exp.All) else HAS_PARTNER
+        return reject("SUBQUERY_EXPRESSION", self.sql, node, name=name, hint=hint)
 
     # CASE, CAST and the functions with a syntax of their own.
 
@@ -321,6 +333,9 @@ class ExpressionLowering:
             return reject("MIN_MAX", self.sql, node, name=name.upper())
         if name in functions.OTHER_AGGREGATES:
             return reject("AGGREGATE_FUNCTION", self.sql, node, name=name.upper())
+        if name == "unix_timestamp" and node.expressions:
+            why, hint = "texts are not parsed by a format", "CAST(x AS BIGINT) has the seconds of a timestamp"
+            return reject("UNSUPPORTED_FUNCTION", self.sql, node, name="UNIX_TIMESTAMP", why=why, hint=hint)
         if name in functions.NONDETERMINISTIC:
             return reject("NONDETERMINISTIC_FUNCTION", self.sql, node, name=name.upper())
         if name in functions.WINDOW_ONLY:

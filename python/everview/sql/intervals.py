@@ -15,7 +15,7 @@ from sqlglot import exp
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BIGINT, DATE, INT, STRING, TIMESTAMP, Kind
 from everview.sql.coercion import cast_to
-from everview.sql.literal import CoercionError, add_months
+from everview.sql.literal import CoercionError, add_days, add_months
 
 _DAY = 86_400_000_000
 _MONTHS = {"YEAR": 12, "MONTH": 1}
@@ -70,7 +70,7 @@ def interval_of(node: exp.Expr) -> Interval | None:
 
 def interval_from_text(text: str) -> Interval:
     """An interval from option text such as ``INTERVAL 1 HOUR`` or ``2 days``."""
-    match = re.fullmatch(r"\s*(?:interval\s+)?'?(-?\d+)'?\s+([a-z]+)\s*'?\s*", text, re.IGNORECASE)
+    match = re.fullmatch(r"\s*(?:interval\s+)?'?(-?[0-9]+)'?\s+([a-z]+)\s*'?\s*", text, re.IGNORECASE)
     if match is None:
         raise CoercionError(f"`{text}` is not an interval")
     return _of_unit(match[1], match[2])
@@ -84,6 +84,8 @@ def add_interval(operand: Expression, interval: Interval) -> Expression:
     if operand.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
         raise CoercionError(f"an interval is added to a date or timestamp, not to `{operand.type}`")
     is_date = operand.type.kind is Kind.DATE
+    if not (abs(interval.months or 0) < 1 << 31 and abs(interval.micros) < 1 << 63):
+        raise CoercionError("the interval is out of range")
     if interval.months is not None:
         months = Literal(interval.months, INT)
         if isinstance(operand, Literal) and isinstance(operand.value, int) and is_date:
@@ -94,7 +96,7 @@ def add_interval(operand: Expression, interval: Interval) -> Expression:
     if is_date and interval.whole_days:
         days = interval.micros // _DAY
         if isinstance(operand, Literal) and isinstance(operand.value, int):
-            return Literal(operand.value + days, DATE)
+            return Literal(add_days(operand.value, days), DATE)
         return Call("date_add", (operand, Literal(days, INT)), DATE, operand.nullable)
     operand = cast_to(operand, TIMESTAMP)
     return Call("timestamp_add", (operand, Literal(interval.micros, BIGINT)), TIMESTAMP, operand.nullable)
@@ -118,7 +120,7 @@ def _literal(node: exp.Interval) -> Interval:
 
 def _of_unit(text: str, unit: str) -> Interval:
     name = unit.upper().removesuffix("S")
-    match = re.fullmatch(r"([+-]?)(\d+)(?:\.(\d+))?", text)
+    match = re.fullmatch(r"([+-]?)([0-9]{1,30})(?:\.([0-9]+))?", text)
     if match is None or (match[3] and name != "SECOND"):
         raise CoercionError(f"`{text}` is not an amount of {unit}")
     sign = -1 if match[1] == "-" else 1
@@ -134,13 +136,13 @@ def _of_unit(text: str, unit: str) -> Interval:
 def _of_span(text: str, first: str, last: str) -> Interval:
     """``'1-2' YEAR TO MONTH`` and ``'1 12:30:00' DAY TO SECOND`` with its shorter forms."""
     if (first, last) == ("YEAR", "MONTH"):
-        match = re.fullmatch(r"([+-]?)(\d+)-(\d+)", text)
+        match = re.fullmatch(r"([+-]?)([0-9]{1,30})-([0-9]{1,30})", text)
         if match is None:
             raise CoercionError(f"`{text}` is not an interval of years and months")
         months = int(match[2]) * 12 + int(match[3])
         return Interval(months=-months if match[1] else months)
     units = ["DAY", "HOUR", "MINUTE", "SECOND"]
-    match = re.fullmatch(r"([+-]?)([\d :]+)(?:\.(\d{1,9}))?", text)
+    match = re.fullmatch(r"([+-]?)([0-9 :]{1,60})(?:\.([0-9]{1,9}))?", text)
     if match is None or first not in units or last not in units:
         raise CoercionError(f"`{text}` is not an interval {first} TO {last}")
     fields = re.split(r"[ :]", match[2])

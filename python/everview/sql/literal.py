@@ -60,6 +60,13 @@ def _decimal_literal(value: Decimal) -> Literal:
     return Literal(value, decimal(precision, scale))
 
 
+def add_days(date: int, days: int) -> int:
+    """A date, in days since 1970, some days later."""
+    if not 1 <= date + days + _EPOCH <= dt.date.max.toordinal():
+        raise CoercionError("the date is out of range")
+    return date + days
+
+
 def add_months(days: int, months: int) -> int:
     """A date, in days since 1970, some months later: the same day, or the last of the month if there is none."""
     date = dt.date.fromordinal(days + _EPOCH)

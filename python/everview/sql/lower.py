@@ -23,13 +23,13 @@ from everview.sql.spans import keyword_span, parse_query, span_of
 from everview.sql.variables import CoreBuilder, Term
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from everview.schema.table import Table
 
 
-def lower_query(name: str, sql: str, tables: Mapping[str, Table]) -> LogicalView:
-    """The logical view of a SELECT. ``tables`` is keyed by lower-case name.
+def lower_query(name: str, sql: str, tables: Mapping[str, Table], views: Collection[str] = ()) -> LogicalView:
+    """The logical view of a SELECT. ``tables`` is keyed by lower-case name; ``views`` are lower-case names of what it may not read.
 
     >>> from everview.schema.datatype import BIGINT
     >>> from everview.schema.table import Column, Table
@@ -40,7 +40,7 @@ def lower_query(name: str, sql: str, tables: Mapping[str, Table]) -> LogicalView
     """
     try:
         with room_to_recurse():
-            view = _lower(name, sql, tables)
+            view = _lower(name, sql, tables, views)
     except RecursionError:
         raise too_deep(sql) from None
     if any(isinstance(e, Call) and e.levels > MOST_LEVELS for e in view.expressions):
@@ -48,8 +48,8 @@ def lower_query(name: str, sql: str, tables: Mapping[str, Table]) -> LogicalView
     return view
 
 
-def _lower(name: str, sql: str, tables: Mapping[str, Table]) -> LogicalView:
-    resolver = Resolver(sql, tables)
+def _lower(name: str, sql: str, tables: Mapping[str, Table], views: Collection[str]) -> LogicalView:
+    resolver = Resolver(sql, tables, views)
     select, ctes = resolver.unwrap(parse_query(sql), {})
     scope = resolver.block(select, ctes)
     group, having = select.args.get("group"), select.args.get("having")

@@ -30,6 +30,13 @@ class Reason:
 
 _QUERY_SHAPE = "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING over inner joins"
 
+HAS_PARTNER = "write it as an inner join; SELECT DISTINCT removes the duplicates that makes"
+HAS_NO_PARTNER = (
+    "rows without a partner are not maintained: keep a view of those that have one (an inner join with SELECT DISTINCT) and "
+    "take them off what you read"
+)
+ONE_VALUE = "put the value into a table of one row, and join that"
+
 REASONS: dict[str, Reason] = {
     "UNSUPPORTED_STATEMENT": Reason(
         "statement {name} is not supported",
@@ -46,11 +53,7 @@ REASONS: dict[str, Reason] = {
         "rows without a partner would have to be tracked",
         "use [INNER] JOIN ... ON / USING, NATURAL JOIN or CROSS JOIN",
     ),
-    "SEMI_OR_ANTI_JOIN": Reason(
-        "{name} is not supported",
-        "only inner joins are maintained",
-        "use an inner join; SELECT DISTINCT removes the duplicates it makes",
-    ),
+    "SEMI_OR_ANTI_JOIN": Reason("{name} is not supported", "only inner joins are maintained", "{hint}"),
     "SET_OPERATION": Reason("{name} is not supported", "a view is one SELECT", "define one view per SELECT"),
     "ORDER_BY": Reason(
         "{name} is not supported", "a view is a bag of rows without an order", "sort what you read from the view"
@@ -67,7 +70,12 @@ REASONS: dict[str, Reason] = {
     "SUBQUERY_EXPRESSION": Reason(
         "{name} is not supported",
         "only derived tables in FROM are merged into the query",
-        "write it as a join; SELECT DISTINCT where duplicates matter",
+        "{hint}",
+    ),
+    "VIEW_IN_FROM": Reason(
+        "`{name}` is a view, and a view over views is not supported",
+        "views read tables",
+        "put the query of `{name}` in its place, as a derived table",
     ),
     "DERIVED_TABLE_NOT_MERGEABLE": Reason(
         "{name} in a derived table or CTE is not supported",

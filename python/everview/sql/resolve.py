@@ -19,12 +19,12 @@ from everview.sql import functions
 from everview.sql.coercion import compare, condition
 from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
-from everview.sql.reject import close_matches, mismatch, reject
+from everview.sql.reject import HAS_NO_PARTNER, HAS_PARTNER, close_matches, mismatch, reject
 from everview.sql.scope import NamedExpression, Relation, Scope, qualified
 from everview.sql.spans import keyword_span, span_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from everview.schema.table import Table
 
@@ -90,8 +90,9 @@ _SELECT_PARTS = {
 class Resolver:
     """Collects ``atoms`` and ``conditions`` of a query, blocks within blocks included."""
 
-    def __init__(self, sql: str, tables: Mapping[str, Table]) -> None:
+    def __init__(self, sql: str, tables: Mapping[str, Table], views: Collection[str]) -> None:
         self.sql = sql
+        self._views = views
         self.atoms: dict[str, Table] = {}
         self.conditions: list[Condition] = []
         self._tables = tables
@@ -199,6 +200,8 @@ class Resolver:
             cte = ctes[name.lower()]
             return self._derived(cte.query, alias, _alias_columns(node) or cte.columns, cte.visible, node)
         table = None if node.db else self._tables.get(name.lower())
+        if table is None and not node.db and name.lower() in self._views:
+            raise reject("VIEW_IN_FROM", self.sql, node, name=name)
         if table is None:
             text = f"{node.db}.{name}" if node.db else name
             hint = close_matches(name, [*(t.name for t in self._tables.values()), *ctes])
@@ -273,7 +276,9 @@ class Resolver:
             start = span_of(join).start
             words = self.sql[start : span_of(join.this).start].rstrip()
             code = "SEMI_OR_ANTI_JOIN" if kind in ("SEMI", "ANTI") else "OUTER_JOIN"
-            raise reject(code, self.sql, Span(start, start + len(words)), name=" ".join(words.upper().split()))
+            hint = HAS_NO_PARTNER if kind == "ANTI" else HAS_PARTNER
+            name = " ".join(words.upper().split())
+            raise reject(code, self.sql, Span(start, start + len(words)), name=name, hint=hint)
         right = self._from_item(join.this, ctes, prefix)
         merges = method == "NATURAL" or bool(join.args.get("using"))
         scope.add(right, join.this, self._merge(join, scope, right) if merges else ())

@@ -26,7 +26,8 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from everview.errors import Span, SqlParseError
+from everview.errors import SchemaError, Span, SqlParseError
+from everview.sql.names import why_no_name
 from everview.sql.nesting import check_nesting, room_to_recurse, too_deep
 
 if TYPE_CHECKING:
@@ -155,9 +156,13 @@ def _extend(node: exp.Expr, start: int, end: int) -> None:
 
 def parse(sql: str) -> list[exp.Expr]:
     """The statements of ``sql`` as sqlglot trees with spans; empty statements are left out."""
+    if not isinstance(sql, str):
+        message = f"SQL is a text, not {type(sql).__name__}"
+        raise SchemaError("INVALID_ARGUMENT", message, hint="pass the statements as a str")
     dialect = _Dialect()
     try:
         tokens = _with_doubled_quotes(dialect.tokenize(sql), sql)
+        _check_names(tokens, sql)
         check_nesting(tokens, sql)
         with room_to_recurse():
             trees = dialect.parser().parse(tokens, sql)
@@ -194,6 +199,14 @@ def _with_doubled_quotes(tokens: list[Token], sql: str) -> list[Token]:
         else:
             found.append(token)
     return found
+
+
+def _check_names(tokens: list[Token], sql: str) -> None:
+    for token in tokens:
+        wrong = why_no_name(token.text) if token.token_type is TokenType.IDENTIFIER else None
+        if wrong is not None:
+            span = Span(token.start, token.end + 1)
+            raise SchemaError("INVALID_NAME", wrong, sql=sql, span=span, hint="give it another name")
 
 
 def parse_query(sql: str) -> exp.Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = ("retain_rows", "retain", "time_column", "max_jump")
 _PREFIX = "everview."
+_MOST_ROWS = 1 << 62
 
 
 def lower_table(tree: exp.Create, sql: str) -> Table:
@@ -144,8 +146,8 @@ class _TableLowering:
                 raise self._error("RETENTION", "a table is retained by rows or by time, not both", other)
             value = rows.args["value"]
             text = value.name if isinstance(value, exp.Literal) else ""
-            if not text.isdigit() or int(text) < 1:
-                raise self._error("RETENTION", "retain_rows takes a positive number of rows", rows)
+            if re.fullmatch("[0-9]{1,19}", text) is None or not 1 <= int(text) <= _MOST_ROWS:
+                raise self._error("RETENTION", "retain_rows takes a number of rows from 1 to 2^62", rows)
             return Retention(rows=int(text))
         if time is None and column is None and jump is None:
             return None
@@ -166,8 +168,10 @@ class _TableLowering:
             interval = interval_of(value) or interval_from_text(value.name)
         except CoercionError as error:
             raise self._error("RETENTION", f"{option} takes an interval: {error}", node) from None
-        if interval.months is not None or interval.micros <= 0:
-            message = f"{option} takes a positive interval of weeks, days, hours, minutes or seconds"
+        if interval.months is not None or not 0 < interval.micros < 1 << 63:
+            message = (
+                f"{option} takes a positive interval of weeks, days, hours, minutes or seconds below 292,000 years"
+            )
             raise self._error("RETENTION", message, node)
         return interval.micros
 

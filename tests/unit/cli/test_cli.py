@@ -46,6 +46,15 @@ def test_explain_formats(run, tmp_path, kind, start):
     assert run("explain", "--schema", "SCHEMA", "--format", kind, HOP).stdout == target.read_text()
 
 
+def test_explain_with_shards(run):
+    text = run("explain", "--schema", "SCHEMA", "--shards", "4", HOP).stdout
+    assert "grid" in text
+    facts = json.loads(run("explain", "--schema", "SCHEMA", "--format", "json", "--shards", "4", HOP).stdout)
+    assert facts["layout"]["wanted"] == 4
+    plain = json.loads(run("explain", "--schema", "SCHEMA", "--format", "json", HOP).stdout)
+    assert {**plain, "layout": facts["layout"]} == facts
+
+
 def test_explain_reads_standard_input(run):
     result = run("explain", "--schema", "SCHEMA", "--format", "json", "-", stdin=HOP + ";\n")
     assert json.loads(result.stdout)
@@ -57,6 +66,8 @@ def test_explain_reads_standard_input(run):
         (["explain", "--schema", "SCHEMA", "SELECT nope FROM g"], "[UNKNOWN_COLUMN]"),
         (["explain", "--schema", "SCHEMA", "SELECT FROM WHERE"], "[SYNTAX_ERROR]"),
         (["explain", "--schema", "SCHEMA", "--format", "pdf", HOP], "[UNKNOWN_EXPLAIN_FORMAT]"),
+        (["explain", "--schema", "SCHEMA", "--format", "svg", "--shards", "4", HOP], "[UNKNOWN_EXPLAIN_FORMAT]"),
+        (["explain", "--schema", "SCHEMA", "--shards", "0", HOP], "0"),
         (["explain", "--schema", "/no/such/file", HOP], "No such file"),
         (["explain", "--schema", "SCHEMA", "--output", "/no/such/directory/file", HOP], "No such file"),
         (["explain", HOP], "--schema"),

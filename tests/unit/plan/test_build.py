@@ -8,10 +8,9 @@ import checker
 import pytest
 from everview.analysis.classification import QueryClass, classify
 from everview.errors import UnsupportedQueryError
-from everview.plan.build import all_candidates, build_trees, greedy_candidates, tree_of
+from everview.plan.build import MOST_NODES, all_candidates, build_trees, greedy_candidates, tree_of
 from everview.plan.choose import choose_tree, rank_of
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from textbook import TEXTBOOK, parse, queries
 
 CYCLIC = {"triangle", "dumbbell"}
@@ -159,8 +158,8 @@ def test_too_many_candidates_are_none():
 
 
 @settings(max_examples=300, deadline=None)
-@given(queries(max_atoms=8, max_variables=9), st.booleans())
-def test_the_greedy_search_finds_trees_that_keep_the_rules(query, distinct):
+@given(queries(max_atoms=8, max_variables=8))
+def test_the_greedy_search_finds_trees_that_keep_the_rules(query):
     classification = classify(query)
     if not classification.holds(QueryClass.ACYCLIC):
         return
@@ -191,11 +190,12 @@ def random_join(atoms, seed, head):
     return parse(f"Q({', '.join(dict.fromkeys(free))}) :- {body}")
 
 
+@pytest.mark.seeds(2)
 @pytest.mark.parametrize("head", ["all", "none", "one", "some"])
 @pytest.mark.parametrize("atoms", [40, 60, 100])
-def test_joins_of_many_tables(atoms, head, monkeypatch):
-    """The work is counted in trees that are built and ranked: a few per table, whatever the keys."""
-    query = random_join(atoms, 5, head)
+def test_joins_of_many_tables(atoms, head, seed, monkeypatch):
+    """The work is counted in nodes of trees that are built to be ranked, whatever the keys."""
+    query = random_join(atoms, seed, head)
     classification = classify(query)
     work = Counter()
 
@@ -207,9 +207,8 @@ def test_joins_of_many_tables(atoms, head, monkeypatch):
     monkeypatch.setattr("everview.plan.choose.tree_of", counted)
     choice = choose_tree(query, classification)
     checker.check_tree(choice.tree, query)
-    assert not choice.complete
-    assert "too many trees to look at all" in choice.reason
-    assert work["nodes"] < 20 * atoms**2
+    assert choice.complete == ("too many trees to look at all" not in choice.reason)
+    assert work["nodes"] < (2 * MOST_NODES if choice.complete else 20 * atoms**2)
     assert choice == choose_tree(query, classification)
 
 

@@ -32,6 +32,7 @@ UNSUPPORTED = [
     ("SUBQUERY_EXPRESSION", "SELECT x FROM t WHERE x IN (SELECT tid FROM u)", "x IN (SELECT tid FROM u)"),
     ("SUBQUERY_EXPRESSION", "SELECT x FROM t WHERE EXISTS (SELECT 1 FROM u)", "EXISTS (SELECT 1 FROM u)"),
     ("SUBQUERY_EXPRESSION", "SELECT x FROM t WHERE x = (SELECT 1 FROM u)", "(SELECT 1 FROM u)"),
+    ("VIEW_IN_FROM", "SELECT t.x FROM t JOIN Some_View v ON t.id = v.id", "Some_View v"),
     ("TOO_MANY_TABLES", f"SELECT 1 AS x FROM {', '.join(f't t{i}' for i in range(101))}", "t t100"),
     ("DERIVED_TABLE_NOT_MERGEABLE", "SELECT x FROM (SELECT DISTINCT x FROM t) d", "DISTINCT"),
     ("DERIVED_TABLE_NOT_MERGEABLE", "SELECT x FROM (SELECT x FROM t GROUP BY x) d", "GROUP BY x"),
@@ -180,7 +181,7 @@ def pointed(error: EverviewError) -> str:
 @pytest.mark.parametrize(("code", "sql", "text"), UNSUPPORTED, ids=[s for _, s, _ in UNSUPPORTED])
 def test_unsupported_queries(tables, code: str, sql: str, text: str) -> None:
     with pytest.raises(UnsupportedQueryError) as caught:
-        lower_query("v", sql, tables)
+        lower_query("v", sql, tables, {"some_view"})
     assert (caught.value.code, pointed(caught.value)) == (code, text)
     assert caught.value.hint
     assert f"[{code}]" in str(caught.value)
