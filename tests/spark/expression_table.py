@@ -25,6 +25,7 @@ def _ts(*parts):
 
 _TYPES = {
     "bo": ("BOOLEAN", [True, False, None]),
+    "ti": ("TINYINT", [0, 1, -1, 7, -8, 127, -128, None, 100, 2]),
     "si": ("SMALLINT", [0, 1, -1, 7, -8, 32767, -32768, None, 100]),
     "i": ("INT", [0, 1, -1, 2, -7, 10, 2147483647, -2147483648, None, 12345, 1600000000]),
     "b": (
@@ -216,6 +217,25 @@ _TYPES = {
     ),
     "ch": ("CHAR(5)", ["", "a", "ab", "abc", "abcde", "é", "日本", " a", None, "12", "1.5", "a%"]),
     "vc": ("VARCHAR(8)", ["", "a", "ab", "abc", "abcdefgh", "12  ", "a ", None, "ab   ", "日本"]),
+    "bi": (
+        "BINARY",
+        [
+            b"",
+            b"a",
+            b"abc",
+            b"\x00",
+            b"\xff\xfe",
+            None,
+            b"ab",
+            b"12",
+            "日本".encode(),
+            b"\xc3",
+            b"\x80a",
+            b"2024-01-01",
+        ],
+    ),
+    # bytes that are texts, so that a cast to STRING means the same here and in Spark
+    "tbi": ("BINARY", [b"", b"a", b"abc", None, b"ABC", b"12", "日本".encode(), b" pad ", b"a%b", b"ab"]),
     "dt": (
         "DATE",
         [
@@ -254,9 +274,27 @@ _TYPES = {
             _ts(2021, 1, 3, 11, 30, 15, 250000),
         ],
     ),
+    "nt": (
+        "TIMESTAMP_NTZ",
+        [
+            dt.datetime(1970, 1, 1),
+            dt.datetime(2024, 2, 29, 23, 59, 59, 999999),
+            dt.datetime(1969, 12, 31, 23, 59, 59, 500000),
+            dt.datetime(1, 1, 1),
+            None,
+            dt.datetime(9999, 12, 31, 23, 59, 59, 999999),
+            dt.datetime(2024, 1, 1),
+            dt.datetime(2024, 3, 31, 2, 30),
+            dt.datetime(1582, 10, 10, 1, 2, 3),
+        ],
+    ),
 }
 _SECOND = {
     "bo2": "bo",
+    "ti2": "ti",
+    "bi2": "bi",
+    "tbi2": "tbi",
+    "nt2": "nt",
     "si2": "si",
     "i2": "i",
     "b2": "b",
@@ -304,12 +342,15 @@ def columns_of(expression):
     return {c: t for c, t in COLUMNS.items() if c == "id" or c in used}
 
 
-NUMBERS = ["si", "i", "b", "f", "d", "n", "m", "k"]
-EXACT = ["si", "i", "b", "n", "m", "k"]
+NUMBERS = ["ti", "si", "i", "b", "f", "d", "n", "m", "k"]
+EXACT = ["ti", "si", "i", "b", "n", "m", "k"]
 ALL = list(_TYPES)
-PAIRS = [(c, c + "2") for c in ("bo", "si", "i", "b", "f", "d", "n", "m", "k", "st", "dt", "ts", "ch")]
+PAIRS = [
+    (c, c + "2") for c in ("bo", "ti", "bi", "nt", "si", "i", "b", "f", "d", "n", "m", "k", "st", "dt", "ts", "ch")
+]
 TARGETS = [
     "BOOLEAN",
+    "TINYINT",
     "SMALLINT",
     "INT",
     "BIGINT",
@@ -319,8 +360,10 @@ TARGETS = [
     "DECIMAL(38,0)",
     "DECIMAL(4,4)",
     "STRING",
+    "BINARY",
     "DATE",
     "TIMESTAMP",
+    "TIMESTAMP_NTZ",
 ]
 
 
@@ -576,8 +619,8 @@ GROUPS["membership"] = (
     [
         f"{x} IN ({x}2, {c})"
         for x, c in zip(
-            ["si", "i", "b", "f", "d", "n", "m", "k"],
-            ["1", "0, 1, 2", "3", "1.5", "0.1, 'NaN'", "1.25", "0.5", "1.5"],
+            ["ti", "si", "i", "b", "f", "d", "n", "m", "k"],
+            ["7Y", "1", "0, 1, 2", "3", "1.5", "0.1, 'NaN'", "1.25", "0.5", "1.5"],
             strict=True,
         )
     ]
@@ -762,7 +805,7 @@ GROUPS["conditional"] = (
     greatest(i)
     """)
 )
-_SOURCES = ["bo", "si", "i", "b", "f", "d", "n", "m", "k", "nst", "dst", "dt", "ts"]
+_SOURCES = ["bo", "ti", "tbi", "nt", "si", "i", "b", "f", "d", "n", "m", "k", "nst", "dst", "dt", "ts"]
 GROUPS["casts"] = [f"CAST({x} AS {t})" for x in _SOURCES for t in TARGETS] + _lines("""
     CAST(NULL AS INT)
     CAST(NULL AS DATE)
@@ -837,13 +880,13 @@ GROUPS["dates"] = (
     [
         f"{f}({x})"
         for f in ("year", "quarter", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "weekofyear")
-        for x in ("dt", "ts")
+        for x in ("dt", "ts", "nt")
     ]
-    + [f"{f}({x})" for f in ("hour", "minute", "second") for x in ("ts", "dt")]
+    + [f"{f}({x})" for f in ("hour", "minute", "second") for x in ("ts", "dt", "nt")]
     + [
         f"EXTRACT({f} FROM {x})"
         for f in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOW", "DOY", "HOUR", "MINUTE")
-        for x in ("dt", "ts")
+        for x in ("dt", "ts", "nt")
     ]
     + [
         f"date_trunc('{u}', ts)"
@@ -865,7 +908,7 @@ GROUPS["dates"] = (
     + [f"trunc(dt, '{u}')" for u in ("YEAR", "yy", "QUARTER", "MM", "week")]
     + [
         f"{x} {op} INTERVAL {v}"
-        for x in ("dt", "ts")
+        for x in ("dt", "ts", "nt")
         for op in "+-"
         for v in (
             "1 DAY",
@@ -1157,5 +1200,283 @@ GROUPS["nested"] = _lines("""
     i & 1
     ~i
 """)
+
+GROUPS["tinyint"] = _lines("""
+    ti
+    -128Y
+    - 128Y
+    -(128Y)
+    -32768S
+    -9223372036854775808L
+    128Y
+    -129Y
+    127Y + 1Y
+    127Y + 1
+    ti * 2Y
+    ti + 100Y
+    ti - 100
+    ti = 7Y
+    ti = '7'
+    ti + '7'
+    ti || 'x'
+    ti IN (7Y, 100, NULL)
+    ti BETWEEN 1Y AND 100S
+    CASE WHEN bo THEN ti ELSE si END
+    CASE WHEN bo THEN ti ELSE 1 END
+    coalesce(ti, ti2, 0Y)
+    greatest(ti, ti2, 1Y)
+    least(ti, si)
+    nullif(ti, 7)
+    nullif(ti, ti2)
+    tinyint(i)
+    tinyint(nst)
+    tinyint(bo)
+    CAST(i AS BYTE)
+    CAST(127.9 AS TINYINT)
+    CAST(128 AS TINYINT)
+    CAST('128' AS TINYINT)
+    CAST(-128.9D AS TINYINT)
+    CAST(ti AS DECIMAL(3,0))
+    CAST(ti AS DECIMAL(2,0))
+    CAST(ti AS CHAR(4))
+    dt + ti
+    dt - ti
+    ti + dt
+    date_add(dt, ti)
+    date_sub(dt, ti)
+    add_months(dt, ti)
+    substring(st, ti)
+    substring(st, ti, ti2)
+    left(st, ti)
+    right(st, ti)
+    ti = bo
+    ti = dt
+    ti AND bo
+    length(ti)
+    abs(ti - ti2)
+    ti % 3Y
+    ti / ti2
+    round(ti, -2)
+    (ti + 0) * (si + 0) * (i + 0L)
+""")
+GROUPS["binary"] = _lines("""
+    bi
+    X''
+    x'aB'
+    X'1F2'
+    X'1G'
+    bi = X'616263'
+    bi <> X'61'
+    bi < X'80'
+    bi <=> X''
+    bi >= bi2
+    bi = st
+    bi = 'abc'
+    'abc' < bi
+    bi = ch
+    ch = bi
+    bi = vc
+    bi IN (X'61', X'FFFE')
+    bi IN ('abc', X'61')
+    bi IN ('abc', 'x')
+    bi IN (bi2, X'61')
+    bi IN (X'61', NULL)
+    bi NOT IN (X'61', X'')
+    bi BETWEEN X'61' AND X'62'
+    bi BETWEEN 'a' AND bi2
+    bi = i
+    i = bi
+    bi = bo
+    bi = dt
+    bi = NULL
+    bi IS NULL
+    bi + 1
+    bi + bi2
+    -bi
+    abs(bi)
+    bi AND bo
+    dt + bi
+    st + bi
+    bi IS DISTINCT FROM bi2
+    concat(bi, bi2)
+    concat(bi)
+    concat(bi, X'00', bi2)
+    concat(tbi, st)
+    concat(st, tbi)
+    concat(tbi, i)
+    concat(bi, NULL)
+    bi || bi2
+    tbi || st
+    tbi || '|' || tbi2
+    length(bi)
+    len(bi)
+    char_length(bi)
+    character_length(bi)
+    length(tbi || st)
+    substring(bi, 2)
+    substring(bi, 2, 1)
+    substring(bi, -1)
+    substring(bi, -2, 1)
+    substring(bi, -5, 4)
+    substring(bi, 0, 2)
+    substring(bi, i, 2)
+    substring(bi, 1, -1)
+    substring(bi, NULL)
+    substr(bi, 2)
+    SUBSTRING(bi FROM 2 FOR 1)
+    left(bi, 2)
+    left(bi, 0)
+    left(bi, -1)
+    left(bi, i)
+    right(tbi, 2)
+    right(tbi, 0)
+    upper(tbi)
+    lower(tbi)
+    trim(tbi)
+    ltrim(tbi)
+    rtrim(tbi)
+    replace(tbi, 'a', 'b')
+    replace(st, tbi, 'b')
+    tbi LIKE 'a%'
+    st LIKE tbi
+    tbi ILIKE 'A%'
+    startswith(bi, bi2)
+    startswith(bi, 'a')
+    startswith(st, bi)
+    endswith(bi, bi2)
+    endswith(bi, X'FE')
+    contains(bi, bi2)
+    contains(bi, st)
+    contains(st, bi)
+    contains(bi, X'')
+    greatest(bi, bi2)
+    least(bi, X'00', bi2)
+    greatest(bi, st)
+    coalesce(bi, X'00')
+    coalesce(bi, bi2)
+    coalesce(bi, st)
+    coalesce(st, bi)
+    nullif(bi, bi2)
+    nullif(bi, X'61')
+    nullif(bi, st)
+    nullif(st, tbi)
+    nvl(bi, X'')
+    nvl2(bi, bi2, X'00')
+    if(bo, bi, bi2)
+    if(bo, bi, st)
+    if(bo, ti, bi)
+    CASE WHEN bo THEN bi ELSE bi2 END
+    CASE WHEN bo THEN bi END
+    CASE WHEN bo THEN bi ELSE st END
+    CASE bi WHEN X'61' THEN 1 WHEN bi2 THEN 2 ELSE 3 END
+    CAST(st AS BINARY)
+    CAST('a' AS BINARY)
+    CAST(' a ' AS BINARY)
+    CAST(ch AS BINARY)
+    CAST(vc AS BINARY)
+    CAST(bi AS BINARY)
+    CAST(NULL AS BINARY)
+    CAST(CAST(st AS BINARY) AS STRING)
+    CAST(bi AS STRING)
+    CAST(X'FF' AS STRING)
+    CAST(CAST(bi AS STRING) AS BINARY)
+    CAST(tbi AS VARCHAR(10))
+    CAST(i AS BINARY)
+    CAST(d AS BINARY)
+    binary(st)
+    binary(i)
+    string(tbi)
+    CAST(tbi AS STRING) = st
+    length(CAST(st AS BINARY)) - length(st)
+""")
+GROUPS["timestamp without zone"] = (
+    [f"nt {op} {y}" for op in ("=", "<", ">=", "<=>") for y in ("ts", "dt", "dst", "nt2")]
+    + [f"date_trunc('{u}', nt)" for u in ("YEAR", "week", "DAY", "hour", "SECOND")]
+    + [f"trunc(nt, '{u}')" for u in ("YEAR", "QUARTER", "MM", "week")]
+    + _lines("""
+    nt
+    TIMESTAMP_NTZ '2024-02-29 12:34:56.789'
+    TIMESTAMP_NTZ '2024-02-29 12:34:56+05:30'
+    TIMESTAMP_NTZ '2024-02-29 12:34:56Z'
+    TIMESTAMP_NTZ '2024-02-29'
+    TIMESTAMP_NTZ 'abc'
+    TIMESTAMP_LTZ '2024-02-29 12:34:56'
+    nt = '2024-01-01'
+    nt > '2000-01-01 00:00:00'
+    nt = TIMESTAMP_NTZ '2024-01-01 00:00:00'
+    nt = TIMESTAMP '2024-01-01 00:00:00'
+    nt < DATE '2000-01-01'
+    nt = i
+    nt = bi
+    nt = bo
+    nt = NULL
+    nt IN (ts, dt)
+    nt IN (TIMESTAMP_NTZ '2024-01-01 00:00:00', NULL)
+    nt IN ('2024-01-01')
+    nt BETWEEN dt AND ts
+    nt IS NOT DISTINCT FROM nt2
+    coalesce(nt, ts)
+    coalesce(ts, nt)
+    coalesce(nt, dt)
+    coalesce(dt, nt)
+    coalesce(nt, '2024-01-01')
+    coalesce(dt, nt, ts)
+    CASE WHEN bo THEN nt ELSE dt END
+    CASE WHEN bo THEN nt ELSE ts END
+    CASE WHEN bo THEN nt ELSE dst END
+    CASE WHEN bo THEN nt ELSE i END
+    greatest(nt, ts)
+    greatest(nt, dt)
+    least(nt, nt2)
+    nullif(nt, nt2)
+    nullif(nt, dt)
+    INTERVAL 1 DAY + nt
+    INTERVAL 1 MONTH + nt
+    nt + INTERVAL 1 DAY + INTERVAL 1 MONTH
+    nt + INTERVAL 1 DAY > ts
+    TIMESTAMP_NTZ '2024-01-31 10:00:00' + INTERVAL 1 MONTH
+    nt + 1
+    nt - nt2
+    nt - ts
+    nt - dt
+    dt - nt
+    nt + ti
+    date_add(nt, 1)
+    date_sub(nt, ti)
+    datediff(nt, dt)
+    datediff(dt, nt)
+    add_months(nt, 1)
+    to_date(nt)
+    to_timestamp(nt)
+    to_timestamp_ntz(dst)
+    to_timestamp_ntz(ts)
+    to_timestamp_ntz(dt)
+    to_timestamp_ntz(nt)
+    to_timestamp_ltz(dst)
+    to_timestamp_ltz(nt)
+    timestamp_ntz(dst)
+    date(nt)
+    timestamp(nt)
+    string(nt)
+    CAST(nt AS TIMESTAMP_LTZ)
+    CAST(ts AS TIMESTAMP_NTZ) = nt
+    CAST('2024-02-29 12:34:56+05:30' AS TIMESTAMP_NTZ)
+    CAST('2024-02-29 12:34:56 Foo' AS TIMESTAMP_NTZ)
+    CAST('12:34:56' AS TIMESTAMP_NTZ)
+    CAST('2024' AS TIMESTAMP_NTZ)
+    CAST('294247-01-10 04:00:54.775807' AS TIMESTAMP_NTZ)
+    CAST('294247-01-10 05:00:54.775807+01:00' AS TIMESTAMP_NTZ)
+    CAST('294247-01-10 03:00:54.775807-01:00' AS TIMESTAMP_NTZ)
+    CAST(CAST(nt AS STRING) AS TIMESTAMP_NTZ)
+    CAST(nt AS CHAR(30))
+    'x' || nt
+    nt || '|' || tbi
+    length(nt)
+    upper(nt)
+    nt LIKE '2024%'
+    nt AND bo
+    year(nt) * 100 + month(nt)
+    """)
+)
 
 EXPRESSIONS = {group: list(dict.fromkeys(expressions)) for group, expressions in GROUPS.items()}

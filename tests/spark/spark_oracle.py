@@ -68,7 +68,9 @@ class Outcome:
 
 
 def values_of(column, found_type):
-    """Values that compare well: dates and timestamps as numbers, which Python's classes may not reach."""
+    """Values that compare well: dates and timestamps as numbers, which Python's classes may not reach; Spark's texts need not be UTF-8."""
+    if pa.types.is_string(found_type):
+        return [v if v is None else v.decode(errors="surrogateescape") for v in column.cast(pa.binary()).to_pylist()]
     if pa.types.is_date(found_type):
         column = column.cast(pa.int32())
     elif pa.types.is_timestamp(found_type):

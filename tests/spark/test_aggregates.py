@@ -18,6 +18,7 @@ from everview.testing.oracle import rows_of
 
 MAX38 = D("9999999999999999999999999999.9999999999")
 MEASURES = {
+    "t": ("TINYINT", [1, None, -3, 127, 127, -128]),
     "s": ("SMALLINT", [1, None, -3, 32767, 32767, 7]),
     "i": ("INT", [1, None, -3, 1073741823, 1073741823, 7]),
     "b": ("BIGINT", [1, None, -3, 9007199254740993, 4611686018427387904, 7]),
@@ -41,7 +42,7 @@ SCALARS = [
     *"CAST(SUM(n) AS DOUBLE)|CAST(AVG(d) AS BIGINT)|COALESCE(SUM(i), 0)|ROUND(AVG(n), 2)|ROUND(AVG(d), 1)|ABS(SUM(s))".split(
         "|"
     ),
-    *"SUM(n * (1 - m))|SUM(n * m)|AVG(n * m)|SUM(i * 2)|SUM(s + i)|SUM(b % 10)|AVG(i / 2)|SUM(CASE WHEN i > 0 THEN 1 ELSE 0 END)".split(
+    *"SUM(n * (1 - m))|SUM(n * m)|AVG(n * m)|SUM(i * 2)|SUM(s + i)|SUM(t + i)|SUM(t % 5Y)|AVG(t * 2)|ABS(SUM(t))|SUM(t * n)|SUM(b % 10)|AVG(i / 2)|SUM(CASE WHEN i > 0 THEN 1 ELSE 0 END)".split(
         "|"
     ),
     *"SUM(CASE WHEN i > 0 THEN n END)|COUNT(CASE WHEN d > 1 THEN 1 END)|SUM(d * f)|SUM(f * 2)|AVG(f + 1)|SUM(n) > 10|COUNT(i) = COUNT(*)".split(
@@ -177,6 +178,9 @@ OVERFLOWS = {  # expression: column type, values; Spark fails on them, or does n
     "SUM(x) over the top and back": ("SUM(x)", "BIGINT", [9223372036854775807, 1, -1], True),
     "SUM(x) of int": ("SUM(x)", "INT", [2147483647, 2147483647], False),
     "SUM(x) of smallint": ("SUM(x)", "SMALLINT", [32767] * 4, False),
+    "SUM(x) of tinyint": ("SUM(x)", "TINYINT", [127] * 4, False),
+    "SUM(x + x) of tinyint": ("SUM(x + x)", "TINYINT", [64], True),
+    "SUM(x) of binary": ("COUNT(CAST(x AS STRING))", "BINARY", [b"a"], False),
     "AVG(x) of bigint": ("AVG(x)", "BIGINT", [9223372036854775807, 9223372036854775807], False),
     "SUM(x) of decimal": ("SUM(x)", "DECIMAL(38,10)", [MAX38, MAX38], True),
     "SUM(x) of short decimal": ("SUM(x)", "DECIMAL(12,2)", [D("9999999999.99")] * 3, False),

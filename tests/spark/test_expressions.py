@@ -17,6 +17,7 @@ NEVER = "a constant that can never be cast is refused at creation; Spark fails o
 NARROWER = "not supported here"
 WIDER = "accepted here; Spark refuses it"
 SPARK_BUG = "Spark's position arithmetic overflows"
+NO_TEXT = "bytes that are not UTF-8 are no text here; Spark makes a broken one of them"
 NOT_FOLDED = "Spark pads constant expressions to the length of a CHAR(n), we only literals"
 KNOWN: dict[str, tuple[str, int]] = {
     "i DIV k2": (WRAPS, 1),
@@ -24,6 +25,7 @@ KNOWN: dict[str, tuple[str, int]] = {
     "b DIV m2": (WRAPS, 5),
     "b DIV k2": (WRAPS, 1),
     "n DIV k2": (WRAPS, 2),
+    "k DIV ti2": (WRAPS, 12),
     "k DIV si2": (WRAPS, 12),
     "k DIV i2": (WRAPS, 9),
     "k DIV b2": (WRAPS, 8),
@@ -44,12 +46,20 @@ KNOWN: dict[str, tuple[str, int]] = {
     "INTERVAL 1 DAY + '2024-01-31'": (NARROWER, 1),
     "EXTRACT(SECOND FROM ts)": (NARROWER, 1),
     "dt - ts": (NARROWER, 1),
+    "nt - nt2": (NARROWER, 1),
+    "nt - ts": (NARROWER, 1),
+    "nt - dt": (NARROWER, 1),
+    "dt - nt": (NARROWER, 1),
     "substring(st, 1.5)": (NARROWER, 1),
     "concat()": (NARROWER, 1),
     "r'a\\b'": (NARROWER, 1),
     "concat_ws('-', st, st2)": (NARROWER, 1),
     "i & 1": (NARROWER, 1),
     "~i": (NARROWER, 1),
+    "concat(bi, NULL)": (NO_TEXT, 13),
+    "CAST(bi AS STRING)": (NO_TEXT, 13),
+    "CAST(X'FF' AS STRING)": (NO_TEXT, 54),
+    "CAST(CAST(bi AS STRING) AS BINARY)": (NO_TEXT, 13),
     "ch = concat('a', '')": (NOT_FOLDED, 5),
     "CASE WHEN bo THEN 1.5 ELSE 'x' END": (NEVER, 1),
     "coalesce(i, 'x')": (NEVER, 1),

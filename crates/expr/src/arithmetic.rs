@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow_array::types::{
-    ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
 };
 use arrow_array::{ArrayRef, PrimitiveArray};
 
@@ -63,6 +63,7 @@ pub(crate) fn binary(
         };
     }
     Ok(match types.0 {
+        DataType::TinyInt => integers!(Int8Type, i8),
         DataType::SmallInt => integers!(Int16Type, i16),
         DataType::Int => integers!(Int32Type, i32),
         DataType::BigInt => integers!(Int64Type, i64),
@@ -110,6 +111,7 @@ pub(crate) fn unary(operation: Operation, input: &Input, data_type: DataType) ->
         };
     }
     Ok(match data_type {
+        DataType::TinyInt => integers!(Int8Type),
         DataType::SmallInt => integers!(Int16Type),
         DataType::Int => integers!(Int32Type),
         DataType::BigInt => integers!(Int64Type),

@@ -117,8 +117,8 @@ impl Reader<'_> {
         exists.then(|| (day_number(year, month, day_of_month), day.is_some()))
     }
 
-    /// Reads `[h]h[:[m]m[:[s]s[.f*][zone]]]`, in microseconds before the zone's offset is taken off.
-    fn time(&mut self) -> Option<i64> {
+    /// Reads `[h]h[:[m]m[:[s]s[.f*][zone]]]`: the microseconds, and those that the zone is east of UTC.
+    fn time(&mut self) -> Option<(i64, i64)> {
         let hour = self.number(1, 2)?;
         let minute = if self.accept(b":") { Some(self.number(1, 2)?) } else { None };
         let second = if minute.is_some() && self.accept(b":") { Some(self.number(1, 2)?) } else { None };
@@ -137,11 +137,11 @@ impl Reader<'_> {
             self.0 = &self.0[length..];
         }
         if self.0.is_empty() {
-            return Some(micros);
+            return Some((micros, 0));
         }
         second?;
         let zone = std::str::from_utf8(self.0).ok()?;
-        Some(micros - offset(zone.trim_matches(|c: char| c <= ' '))? * SECOND)
+        Some((micros, offset(zone.trim_matches(|c: char| c <= ' '))? * SECOND))
     }
 }
 
@@ -154,19 +154,29 @@ pub(crate) fn parse_date(text: &str) -> Option<i32> {
     if ends { i32::try_from(days).ok() } else { None }
 }
 
-/// The microseconds that a text denotes.
+/// The microseconds that a text denotes, in UTC.
 pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
+    parse_moment(text).and_then(|(local, east)| i64::try_from(local - i128::from(east)).ok())
+}
+
+/// The microseconds that a text denotes as a date and a time of day; a zone is read and ignored.
+pub(crate) fn parse_timestamp_ntz(text: &str) -> Option<i64> {
+    parse_moment(text).and_then(|(local, _)| i64::try_from(local).ok())
+}
+
+/// A date and a time of day in microseconds, and the zone's offset.
+fn parse_moment(text: &str) -> Option<(i128, i64)> {
     let mut reader = Reader(trim(text).as_bytes());
     let (days, complete) = reader.date(6)?;
     let midnight = i128::from(days) * i128::from(DAY);
-    let micros = if reader.0.is_empty() {
-        midnight
-    } else if complete && reader.accept(b" T") {
-        midnight + i128::from(reader.time()?)
-    } else {
+    if reader.0.is_empty() {
+        return Some((midnight, 0));
+    }
+    if !complete || !reader.accept(b" T") {
         return None;
-    };
-    i64::try_from(micros).ok()
+    }
+    let (time, east) = reader.time()?;
+    Some((midnight + i128::from(time), east))
 }
 
 /// Seconds east of UTC of a zone.
@@ -263,6 +273,22 @@ mod tests {
             });
             assert_eq!(formatted.as_deref(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_zone_does_not_move_a_timestamp_without_one() {
+        let cases = [
+            ("2020-1-5", "2020-01-05"),
+            ("2020-1-5T01:02:03-0130", "2020-01-05 01:02:03"),
+            ("294247-01-10 03:00:54.775807-01:00", "294247-01-10 03:00:54.775807"),
+        ];
+        for (text, same) in cases {
+            assert_eq!(parse_timestamp_ntz(text), parse_timestamp(same), "{text}");
+        }
+        for text in ["2020-1-5T01:02:03 Nowhere", "12:34:56", "294247-01-10 05:00:54.775807+01:00"] {
+            assert_eq!(parse_timestamp_ntz(text), None, "{text}");
+        }
+        assert!(parse_timestamp("294247-01-10 05:00:54.775807+01:00").is_some());
     }
 
     #[test]

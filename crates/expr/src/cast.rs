@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
@@ -26,10 +26,12 @@ pub(crate) fn is_supported(from: DataType, to: DataType) -> bool {
         (DataType::Null, _) => true,
         (_, DataType::Null) => false,
         _ if from.is_text() || to.is_text() || from == to => true,
-        (DataType::Date, _) => to == DataType::Timestamp,
-        (DataType::Timestamp, _) => to == DataType::Date || to.is_numeric(),
+        (DataType::Binary, _) | (_, DataType::Binary) => false,
+        (DataType::Date, _) => to.is_timestamp(),
+        (DataType::Timestamp, _) => matches!(to, DataType::Date | DataType::TimestampNtz) || to.is_numeric(),
+        (DataType::TimestampNtz, _) => matches!(to, DataType::Date | DataType::Timestamp),
         (_, DataType::Timestamp) => from.is_numeric(),
-        (_, DataType::Date) => false,
+        (_, DataType::Date | DataType::TimestampNtz) => false,
         // Only numbers and truth values are left.
         _ => true,
     }
@@ -39,6 +41,7 @@ pub(crate) fn is_supported(from: DataType, to: DataType) -> bool {
 pub(crate) fn can_fail(from: DataType, to: DataType) -> bool {
     let digits = |data_type| match data_type {
         DataType::Boolean => Some((1, 0)),
+        DataType::TinyInt => Some((3, 0)),
         DataType::SmallInt => Some((5, 0)),
         DataType::Int => Some((10, 0)),
         DataType::BigInt => Some((19, 0)),
@@ -46,8 +49,11 @@ pub(crate) fn can_fail(from: DataType, to: DataType) -> bool {
         _ => None,
     };
     match (from, to) {
+        // Bytes are a text only if they are UTF-8; a text always is bytes.
+        (DataType::Binary, _) => from != to,
+        (_, DataType::Binary) | (DataType::Timestamp, DataType::BigInt | DataType::Float | DataType::Double) => false,
         (DataType::Null, _) | (_, DataType::String | DataType::Boolean) if !from.is_text() => false,
-        (DataType::Timestamp, DataType::Date | DataType::BigInt | DataType::Float | DataType::Double) => false,
+        _ if from.is_timestamp() && (to == DataType::Date || to.is_timestamp()) => false,
         _ if from == to || (from.is_text() && to == DataType::String) => false,
         _ if from.is_numeric() || from == DataType::Boolean => {
             let narrow = match (digits(from), digits(to)) {
@@ -73,6 +79,7 @@ pub(crate) fn cast(input: &Input, from: DataType, to: DataType) -> Result<ArrayR
     match from {
         DataType::Null => Ok(new_null_array(&to.arrow(), input.rows)),
         DataType::Boolean => from_boolean(input, to),
+        DataType::TinyInt => from_integer::<Int8Type>(input, to),
         DataType::SmallInt => from_integer::<Int16Type>(input, to),
         DataType::Int => from_integer::<Int32Type>(input, to),
         DataType::BigInt => from_integer::<Int64Type>(input, to),
@@ -88,7 +95,9 @@ pub(crate) fn cast(input: &Input, from: DataType, to: DataType) -> Result<ArrayR
             })?;
             Ok(Arc::new(micros.with_data_type(to.arrow())))
         }
-        DataType::Timestamp => from_timestamp(input, to),
+        DataType::Timestamp | DataType::TimestampNtz => from_timestamp(input, to),
+        // Only texts.
+        DataType::Binary => Err(unsupported(to)),
     }
 }
 
@@ -109,6 +118,7 @@ fn from_boolean(input: &Input, to: DataType) -> Result<ArrayRef, EvalError> {
     let column = input.column(0).array().as_boolean();
     let bit = |row: usize| column.value(row);
     Ok(match to {
+        DataType::TinyInt => Arc::new(input.map::<Int8Type>(|row| i8::from(bit(row)))),
         DataType::SmallInt => Arc::new(input.map::<Int16Type>(|row| i16::from(bit(row)))),
         DataType::Int => Arc::new(input.map::<Int32Type>(|row| i32::from(bit(row)))),
         DataType::BigInt => Arc::new(input.map::<Int64Type>(|row| i64::from(bit(row)))),
@@ -130,6 +140,10 @@ where
     let overflow = |value: i64| Fault::cast_overflow(value, to);
     Ok(match to {
         DataType::Boolean => boolean::<T>(input, |x| x.into() != 0),
+        DataType::TinyInt => Arc::new(input.try_map1::<T, Int8Type>(|x| {
+            let x = x.into();
+            i8::try_from(x).map_err(|_| overflow(x))
+        })?),
         DataType::SmallInt => Arc::new(input.try_map1::<T, Int16Type>(|x| {
             let x = x.into();
             i16::try_from(x).map_err(|_| overflow(x))
@@ -168,6 +182,9 @@ where
     };
     Ok(match to {
         DataType::Boolean => boolean::<T>(input, |x| x.into() != 0.0),
+        DataType::TinyInt => Arc::new(
+            input.try_map1::<T, Int8Type>(|x| whole(x.into(), i8::MIN.into(), i8::MAX.into()).map(|x| x as i8))?,
+        ),
         DataType::SmallInt => Arc::new(
             input.try_map1::<T, Int16Type>(|x| whole(x.into(), i16::MIN.into(), i16::MAX.into()).map(|x| x as i16))?,
         ),
@@ -223,6 +240,9 @@ fn from_decimal(input: &Input, scale: i32, to: DataType) -> Result<ArrayRef, Eva
     let overflow = |x: i128| Fault::cast_overflow(decimal::format(x, scale), to);
     Ok(match to {
         DataType::Boolean => boolean::<Decimal128Type>(input, |x| x != 0),
+        DataType::TinyInt => {
+            Arc::new(input.try_map1::<Decimal128Type, Int8Type>(|x| i8::try_from(whole(x)?).map_err(|_| overflow(x)))?)
+        }
         DataType::SmallInt => Arc::new(
             input.try_map1::<Decimal128Type, Int16Type>(|x| i16::try_from(whole(x)?).map_err(|_| overflow(x)))?,
         ),
@@ -272,6 +292,13 @@ fn from_timestamp(input: &Input, to: DataType) -> Result<ArrayRef, EvalError> {
     Ok(match to {
         DataType::Date => {
             Arc::new(input.map1::<Source, Date32Type>(|micros| micros.div_euclid(crate::calendar::DAY) as i32))
+        }
+        // The same digits: what has no zone is in UTC.
+        DataType::Timestamp | DataType::TimestampNtz => {
+            Arc::new(input.map1::<Source, Source>(|micros| micros).with_data_type(to.arrow()))
+        }
+        DataType::TinyInt => {
+            Arc::new(input.try_map1::<Source, Int8Type>(|x| i8::try_from(seconds(x)).map_err(|_| overflow(x)))?)
         }
         DataType::SmallInt => {
             Arc::new(input.try_map1::<Source, Int16Type>(|x| i16::try_from(seconds(x)).map_err(|_| overflow(x)))?)

@@ -1,4 +1,4 @@
-//! Casts to and from texts.
+//! Casts to and from texts. A text is valid UTF-8, so bytes that are not are an error.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType,
 };
 
 use crate::arithmetic::target;
+use crate::binary::binaries;
 use crate::calendar;
 use crate::cast::decimals;
 use crate::column::Input;
@@ -29,6 +30,7 @@ pub(crate) fn to_text(input: &Input, from: DataType, to: DataType) -> Result<Arr
                 out.push_str(if column.value(row) { "true" } else { "false" });
             })
         }
+        DataType::TinyInt => displayed::<Int8Type>(input, to),
         DataType::SmallInt => displayed::<Int16Type>(input, to),
         DataType::Int => displayed::<Int32Type>(input, to),
         DataType::BigInt => displayed::<Int64Type>(input, to),
@@ -56,7 +58,7 @@ pub(crate) fn to_text(input: &Input, from: DataType, to: DataType) -> Result<Arr
                 calendar::format_date(i64::from(column.get(row)), out);
             })
         }
-        DataType::Timestamp => {
+        DataType::Timestamp | DataType::TimestampNtz => {
             let column = input.operand::<TimestampMicrosecondType>(0);
             write_texts(input, to, |row, out| {
                 calendar::format_timestamp(column.get(row), out);
@@ -65,6 +67,14 @@ pub(crate) fn to_text(input: &Input, from: DataType, to: DataType) -> Result<Arr
         DataType::String | DataType::Char(_) | DataType::VarChar(_) => {
             let column = input.text(0);
             write_texts(input, to, |row, out| out.push_str(column.get(row)))
+        }
+        DataType::Binary => {
+            let column = input.bytes(0);
+            try_texts(input, |row, out| {
+                let bytes = column.get(row);
+                out.push_str(std::str::from_utf8(bytes).map_err(|_| Fault::not_utf8(bytes, to))?);
+                fit(out, to)
+            })
         }
         DataType::Null => Ok(arrow_array::new_null_array(&to.arrow(), input.rows)),
     }
@@ -124,6 +134,10 @@ pub(crate) fn from_text(input: &Input, to: DataType) -> Result<ArrayRef, EvalErr
                 number_text::parse_boolean(text.get(row)).ok_or_else(|| invalid(text.get(row)))
             })?)
         }
+        DataType::TinyInt => Arc::new(input.try_map::<Int8Type>(|row| {
+            let value = number_text::parse_integer(text.get(row)).and_then(|value| i8::try_from(value).ok());
+            value.ok_or_else(|| invalid(text.get(row)))
+        })?),
         DataType::SmallInt => Arc::new(input.try_map::<Int16Type>(|row| {
             let value = number_text::parse_integer(text.get(row)).and_then(|value| i16::try_from(value).ok());
             value.ok_or_else(|| invalid(text.get(row)))
@@ -168,6 +182,10 @@ pub(crate) fn from_text(input: &Input, to: DataType) -> Result<ArrayRef, EvalErr
             })?;
             Arc::new(values.with_data_type(to.arrow()))
         }
+        DataType::TimestampNtz => Arc::new(input.try_map::<TimestampMicrosecondType>(|row| {
+            calendar::parse_timestamp_ntz(text.get(row)).ok_or_else(|| invalid(text.get(row)))
+        })?),
+        DataType::Binary => binaries(input, |row, out| out.extend_from_slice(text.get(row).as_bytes()))?,
         DataType::String | DataType::Char(_) | DataType::VarChar(_) | DataType::Null => {
             return to_text(input, DataType::String, to);
         }

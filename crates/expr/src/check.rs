@@ -110,7 +110,7 @@ pub(crate) fn check(operation: Operation, args: &[Expr], result: DataType) -> Re
 
 /// The rules of date, time and text functions: fixed signatures.
 fn functions(operation: Operation, args: &[Expr], types: &[DataType], result: DataType) -> Result<(), String> {
-    use DataType::{BigInt, Boolean, Date, Int, String as Text, Timestamp};
+    use DataType::{BigInt, Binary, Boolean, Date, Int, String as Text, Timestamp};
     let first = types[0];
     let texts = |count: usize| types.iter().take(count).all(|t| t.is_text());
     match operation {
@@ -123,19 +123,19 @@ fn functions(operation: Operation, args: &[Expr], types: &[DataType], result: Da
             returns(result, Int)
         }
         Operation::TimestampAdd => {
-            require(types == [Timestamp, BigInt], types, "a timestamp and a bigint")?;
-            returns(result, Timestamp)
+            require(first.is_timestamp() && types[1] == BigInt, types, "a timestamp and a bigint")?;
+            returns(result, first)
         }
         Operation::TimestampAddMonths => {
-            require(types == [Timestamp, Int], types, "a timestamp and an int")?;
-            returns(result, Timestamp)
+            require(first.is_timestamp() && types[1] == Int, types, "a timestamp and an int")?;
+            returns(result, first)
         }
         Operation::TimestampDiff => {
-            require(types == [Timestamp, Timestamp], types, "two timestamps")?;
+            require(first.is_timestamp() && types[1] == first, types, "two timestamps of one type")?;
             returns(result, BigInt)
         }
         Operation::Hour | Operation::Minute | Operation::Second => {
-            require(first == Timestamp, types, "a timestamp")?;
+            require(first.is_timestamp(), types, "a timestamp")?;
             returns(result, Int)
         }
         Operation::DateTrunc => {
@@ -149,20 +149,29 @@ fn functions(operation: Operation, args: &[Expr], types: &[DataType], result: Da
             returns(result, Date)
         }
         Operation::Substring => {
-            require(texts(1) && all(&types[1..], |t| t == Int), types, "a text and one or two ints")?;
-            returns(result, Text)
+            let known = texts(1) || first == Binary;
+            require(known && all(&types[1..], |t| t == Int), types, "a text or binary and one or two ints")?;
+            returns(result, if first == Binary { Binary } else { Text })
+        }
+        Operation::Left if first == Binary => {
+            require(types[1] == Int, types, "a binary and an int")?;
+            returns(result, Binary)
         }
         Operation::Left | Operation::Right => {
             require(texts(1) && types[1] == Int, types, "a text and an int")?;
             returns(result, Text)
         }
         Operation::Length => {
-            require(texts(1), types, "a text")?;
+            require(texts(1) || first == Binary, types, "a text or binary")?;
             returns(result, Int)
         }
         Operation::StartsWith | Operation::EndsWith | Operation::Contains => {
-            require(texts(2), types, "two texts")?;
+            require(texts(2) || types == [Binary, Binary], types, "two texts or binaries")?;
             returns(result, Boolean)
+        }
+        Operation::Concat if first == Binary => {
+            require(all(types, |t| t == Binary), types, "binaries")?;
+            returns(result, Binary)
         }
         Operation::Upper
         | Operation::Lower
@@ -176,7 +185,7 @@ fn functions(operation: Operation, args: &[Expr], types: &[DataType], result: Da
         }
         // Year, Month, Day, Quarter, DayOfWeek, DayOfYear, WeekOfYear
         _ => {
-            require(first == Date || first == Timestamp, types, "a date or a timestamp")?;
+            require(first == Date || first.is_timestamp(), types, "a date or a timestamp")?;
             returns(result, Int)
         }
     }

@@ -7,7 +7,8 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, Scalar, StringArray, UInt32Array, new_null_array,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, PrimitiveArray, Scalar, StringArray, UInt32Array,
+    new_null_array,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_select::take::take;
@@ -120,6 +121,25 @@ impl<'a> Text<'a> {
     }
 }
 
+/// The byte strings of an argument.
+#[derive(Clone, Copy)]
+pub(crate) enum Bytes<'a> {
+    /// One per row.
+    Array(&'a BinaryArray),
+    /// One for all.
+    Constant(&'a [u8]),
+}
+
+impl<'a> Bytes<'a> {
+    /// The bytes at a row.
+    pub fn get(&self, row: usize) -> &'a [u8] {
+        match self {
+            Self::Array(values) => values.value(row),
+            Self::Constant(value) => value,
+        }
+    }
+}
+
 /// Arguments of an operation that is NULL wherever one of them is; no argument is a constant NULL.
 #[derive(Debug)]
 pub(crate) struct Input {
@@ -171,6 +191,14 @@ impl Input {
         match &self.columns[position] {
             Column::Array(array) => Text::Array(array.as_string()),
             Column::Constant(array) => Text::Constant(array.as_string::<i32>().value(0)),
+        }
+    }
+
+    /// The byte strings of an argument, whose type the caller knows.
+    pub fn bytes(&self, position: usize) -> Bytes<'_> {
+        match &self.columns[position] {
+            Column::Array(array) => Bytes::Array(array.as_binary()),
+            Column::Constant(array) => Bytes::Constant(array.as_binary::<i32>().value(0)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Comparisons of columns.
 //!
-//! Integers, dates, timestamps, booleans and texts go to Arrow's kernels (texts compare bytewise). Doubles do not: Arrow
+//! Integers, dates, timestamps, booleans, texts and byte strings go to Arrow's kernels (these two compare bytewise). Doubles do not: Arrow
 //! orders them by the IEEE total order, SQL has -0.0 = 0.0, NaN = NaN and NaN above everything. Decimals compare by
 //! value, whatever their scales.
 

@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 pub enum DataType {
     /// `boolean`
     Boolean,
+    /// `tinyint`, 8 bits
+    TinyInt,
     /// `smallint`, 16 bits
     SmallInt,
     /// `int`, 32 bits
@@ -35,10 +37,14 @@ pub enum DataType {
     Char(u32),
     /// `varchar(n)`
     VarChar(u32),
+    /// `binary`
+    Binary,
     /// `date`, days since 1970-01-01
     Date,
     /// `timestamp`, microseconds since 1970-01-01 00:00:00 UTC
     Timestamp,
+    /// `timestamp_ntz`, a date and a time of day without zone: microseconds since 1970-01-01 00:00:00
+    TimestampNtz,
     /// `null`, the type of a bare NULL
     Null,
 }
@@ -49,6 +55,7 @@ impl DataType {
         use arrow_schema::DataType as Arrow;
         match *self {
             Self::Boolean => Arrow::Boolean,
+            Self::TinyInt => Arrow::Int8,
             Self::SmallInt => Arrow::Int16,
             Self::Int => Arrow::Int32,
             Self::BigInt => Arrow::Int64,
@@ -56,8 +63,10 @@ impl DataType {
             Self::Double => Arrow::Float64,
             Self::Decimal { precision, scale } => Arrow::Decimal128(precision, scale),
             Self::String | Self::Char(_) | Self::VarChar(_) => Arrow::Utf8,
+            Self::Binary => Arrow::Binary,
             Self::Date => Arrow::Date32,
             Self::Timestamp => Arrow::Timestamp(TimeUnit::Microsecond, Some(Arc::from("UTC"))),
+            Self::TimestampNtz => Arrow::Timestamp(TimeUnit::Microsecond, None),
             Self::Null => Arrow::Null,
         }
     }
@@ -67,9 +76,14 @@ impl DataType {
         matches!(self, Self::String | Self::Char(_) | Self::VarChar(_))
     }
 
-    /// `smallint`, `int` or `bigint`.
+    /// `timestamp` or `timestamp_ntz`.
+    pub(crate) fn is_timestamp(self) -> bool {
+        matches!(self, Self::Timestamp | Self::TimestampNtz)
+    }
+
+    /// `tinyint`, `smallint`, `int` or `bigint`.
     pub(crate) fn is_integer(self) -> bool {
-        matches!(self, Self::SmallInt | Self::Int | Self::BigInt)
+        matches!(self, Self::TinyInt | Self::SmallInt | Self::Int | Self::BigInt)
     }
 
     /// `float` or `double`.
@@ -107,6 +121,7 @@ impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Boolean => f.write_str("boolean"),
+            Self::TinyInt => f.write_str("tinyint"),
             Self::SmallInt => f.write_str("smallint"),
             Self::Int => f.write_str("int"),
             Self::BigInt => f.write_str("bigint"),
@@ -116,8 +131,10 @@ impl fmt::Display for DataType {
             Self::String => f.write_str("string"),
             Self::Char(length) => write!(f, "char({length})"),
             Self::VarChar(length) => write!(f, "varchar({length})"),
+            Self::Binary => f.write_str("binary"),
             Self::Date => f.write_str("date"),
             Self::Timestamp => f.write_str("timestamp"),
+            Self::TimestampNtz => f.write_str("timestamp_ntz"),
             Self::Null => f.write_str("null"),
         }
     }
@@ -144,14 +161,17 @@ impl FromStr for DataType {
         };
         match (name.as_str(), arguments) {
             ("boolean", None) => Ok(Self::Boolean),
+            ("tinyint", None) => Ok(Self::TinyInt),
             ("smallint", None) => Ok(Self::SmallInt),
             ("int", None) => Ok(Self::Int),
             ("bigint", None) => Ok(Self::BigInt),
             ("float", None) => Ok(Self::Float),
             ("double", None) => Ok(Self::Double),
             ("string", None) => Ok(Self::String),
+            ("binary", None) => Ok(Self::Binary),
             ("date", None) => Ok(Self::Date),
             ("timestamp", None) => Ok(Self::Timestamp),
+            ("timestamp_ntz", None) => Ok(Self::TimestampNtz),
             ("null", None) => Ok(Self::Null),
             ("char", Some(arguments)) => Ok(Self::Char(length(arguments)?)),
             ("varchar", Some(arguments)) => Ok(Self::VarChar(length(arguments)?)),
@@ -190,6 +210,7 @@ mod tests {
     fn text_form_round_trips() {
         for text in [
             "boolean",
+            "tinyint",
             "smallint",
             "int",
             "bigint",
@@ -199,8 +220,10 @@ mod tests {
             "string",
             "char(3)",
             "varchar(10)",
+            "binary",
             "date",
             "timestamp",
+            "timestamp_ntz",
             "null",
         ] {
             assert_eq!(text.parse::<DataType>().unwrap().to_string(), text);

@@ -76,13 +76,15 @@ pub(crate) fn compute(operation: Operation, input: &Input, first: DataType) -> R
         })?),
         Operation::TimestampAdd => timestamps(
             input.try_map2::<TimestampMicrosecondType, Int64Type, _>(|a, b| a.checked_add(b).ok_or_else(fault))?,
+            first,
         ),
         Operation::TimestampAddMonths => {
-            timestamps(input.try_map2::<TimestampMicrosecondType, Int32Type, _>(|micros, months| {
+            let sums = input.try_map2::<TimestampMicrosecondType, Int32Type, _>(|micros, months| {
                 let days = calendar::add_months(micros.div_euclid(DAY), i64::from(months));
                 let sum = days.checked_mul(DAY).and_then(|start| start.checked_add(micros.rem_euclid(DAY)));
                 sum.ok_or_else(fault)
-            })?)
+            })?;
+            timestamps(sums, first)
         }
         Operation::TimestampDiff => {
             let difference = |a: i64, b: i64| a.checked_sub(b).ok_or_else(fault);
@@ -92,7 +94,8 @@ pub(crate) fn compute(operation: Operation, input: &Input, first: DataType) -> R
             None => new_null_array(&DataType::Timestamp.arrow(), input.rows),
             Some(unit) => {
                 let values = input.operand::<TimestampMicrosecondType>(1);
-                timestamps(input.try_map(|row| truncate(values.get(row), unit).ok_or_else(fault))?)
+                let values = input.try_map(|row| truncate(values.get(row), unit).ok_or_else(fault))?;
+                timestamps(values, DataType::Timestamp)
             }
         },
         Operation::Trunc => match Unit::from_name(input.text(1).get(0)) {
@@ -108,8 +111,8 @@ pub(crate) fn compute(operation: Operation, input: &Input, first: DataType) -> R
     })
 }
 
-fn timestamps(values: PrimitiveArray<TimestampMicrosecondType>) -> ArrayRef {
-    Arc::new(values.with_data_type(DataType::Timestamp.arrow()))
+fn timestamps(values: PrimitiveArray<TimestampMicrosecondType>, data_type: DataType) -> ArrayRef {
+    Arc::new(values.with_data_type(data_type.arrow()))
 }
 
 fn truncate(micros: i64, unit: Unit) -> Option<i64> {

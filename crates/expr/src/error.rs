@@ -4,6 +4,8 @@
 //! carries the condition and the text, and becomes an [`EvalError`] once the position is known. Short-circuiting
 //! operations evaluate on selected rows and translate the position back to the batch they were given.
 
+use std::fmt::Write as _;
+
 use arrow_schema::ArrowError;
 use std::borrow::Cow;
 
@@ -87,6 +89,19 @@ impl Fault {
     #[cold]
     pub fn invalid_input(text: &str, target: impl std::fmt::Display) -> Self {
         let message = format!("the text '{}' cannot be cast to {target}: it is malformed or out of range", shown(text));
+        Self::new("CAST_INVALID_INPUT", message)
+    }
+
+    /// Bytes that are no text.
+    #[cold]
+    pub fn not_utf8(bytes: &[u8], target: impl std::fmt::Display) -> Self {
+        let mut shown = String::new();
+        for byte in bytes.iter().take(32) {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "{byte:02X}");
+        }
+        let more = if bytes.len() > 32 { "..." } else { "" };
+        let message = format!("the bytes X'{shown}{more}' cannot be cast to {target}: they are not valid UTF-8");
         Self::new("CAST_INVALID_INPUT", message)
     }
 

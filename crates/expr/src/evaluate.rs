@@ -21,7 +21,7 @@ use crate::error::EvalError;
 use crate::expr::{Expr, Node};
 use crate::operation::Operation;
 use crate::rows::{Answer, Rows};
-use crate::{arithmetic, cast, compare, datetime, logic, membership, rounding, strings};
+use crate::{arithmetic, binary, cast, compare, datetime, logic, membership, rounding, strings};
 
 impl Expr {
     /// Evaluates the expression on every row of a batch.
@@ -135,8 +135,11 @@ fn column(index: usize, data_type: DataType, rows: &Rows) -> Result<ArrayRef, Ev
         return Ok(array);
     }
     let convertible = match (array.data_type(), data_type) {
-        (Arrow::LargeUtf8 | Arrow::Utf8View, _) => data_type.is_text(),
+        (Arrow::Dictionary(_, values), _) if data_type.is_text() => values.is_string(),
+        (Arrow::Dictionary(_, values), DataType::Binary) => values.is_binary(),
         (Arrow::Dictionary(_, values), _) => **values == expected,
+        (given, _) if data_type.is_text() => given.is_string(),
+        (given, DataType::Binary) => given.is_binary(),
         (Arrow::Timestamp(arrow_schema::TimeUnit::Microsecond, zone), DataType::Timestamp) => zone.is_some(),
         _ => false,
     };
@@ -370,6 +373,7 @@ fn compute(operation: Operation, args: &[Expr], input: &Input, result: DataType)
         | Operation::Hour
         | Operation::Minute
         | Operation::Second => datetime::compute(operation, input, first),
+        _ if first == DataType::Binary => binary::compute(operation, input),
         _ => strings::compute(operation, input),
     }
 }

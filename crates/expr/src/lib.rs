@@ -10,12 +10,13 @@
 //! | `column`, `rows`, `evaluate` | columns and their loops, rows and what is known of them, evaluation |
 //! | `logic`, `membership`, `compare`, `pattern` | truth values, choices, `in`, comparisons, `like` |
 //! | `arithmetic`, `decimal`, `rounding` | numbers |
-//! | `calendar`, `datetime`, `strings` | dates, timestamps, texts |
+//! | `calendar`, `datetime`, `strings`, `binary` | dates, timestamps, texts, byte strings |
 //! | `cast`, `cast_text`, `number_text` | casts |
 
 #![forbid(unsafe_code)]
 
 mod arithmetic;
+mod binary;
 mod calendar;
 mod cast;
 mod cast_text;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array, Int32Array,
-    Int64Array, StringArray, TimestampMicrosecondArray, new_null_array,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array,
+    Int16Array, Int32Array, Int64Array, StringArray, TimestampMicrosecondArray, new_null_array,
 };
 use serde_json::Value;
 
@@ -18,6 +18,7 @@ pub(crate) fn build(value: &Value, data_type: DataType) -> Option<ArrayRef> {
     }
     let array: ArrayRef = match data_type {
         DataType::Boolean => Arc::new(BooleanArray::from(vec![value.as_bool()?])),
+        DataType::TinyInt => Arc::new(Int8Array::from(vec![i8::try_from(value.as_i64()?).ok()?])),
         DataType::SmallInt => Arc::new(Int16Array::from(vec![i16::try_from(value.as_i64()?).ok()?])),
         DataType::Int => Arc::new(Int32Array::from(vec![i32::try_from(value.as_i64()?).ok()?])),
         DataType::BigInt => Arc::new(Int64Array::from(vec![value.as_i64()?])),
@@ -44,11 +45,21 @@ pub(crate) fn build(value: &Value, data_type: DataType) -> Option<ArrayRef> {
             fits.then_some(())?;
             Arc::new(StringArray::from(vec![text]))
         }
+        DataType::Binary => Arc::new(BinaryArray::from_vec(vec![&hexadecimal(value.as_str()?)?])),
         DataType::Date => Arc::new(Date32Array::from(vec![i32::try_from(value.as_i64()?).ok()?])),
         DataType::Timestamp => Arc::new(TimestampMicrosecondArray::from(vec![value.as_i64()?]).with_timezone("UTC")),
+        DataType::TimestampNtz => Arc::new(TimestampMicrosecondArray::from(vec![value.as_i64()?])),
         DataType::Null => return None,
     };
     Some(array)
+}
+
+/// The bytes that pairs of hexadecimal digits denote.
+fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    rest.is_empty().then_some(())?;
+    pairs.iter().map(|&[high, low]| Some((digit(high)? * 16 + digit(low)?) as u8)).collect()
 }
 
 fn floating(value: &Value) -> Option<f64> {

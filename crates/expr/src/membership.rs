@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
@@ -96,11 +96,14 @@ fn find(input: &Input, data_type: DataType, literals: &[(&ArrayRef, DataType)]) 
             let (on_false, on_true) = (holds(false), holds(true));
             BooleanBuffer::collect_bool(input.rows, |row| if column.value(row) { on_true } else { on_false })
         }
+        DataType::TinyInt => search::<Int8Type, _>(input, literals, |value| value),
         DataType::SmallInt => search::<Int16Type, _>(input, literals, |value| value),
         DataType::Int => search::<Int32Type, _>(input, literals, |value| value),
         DataType::BigInt => search::<Int64Type, _>(input, literals, |value| value),
         DataType::Date => search::<Date32Type, _>(input, literals, |value| value),
-        DataType::Timestamp => search::<TimestampMicrosecondType, _>(input, literals, |value| value),
+        DataType::Timestamp | DataType::TimestampNtz => {
+            search::<TimestampMicrosecondType, _>(input, literals, |value| value)
+        }
         DataType::Float => search::<Float32Type, _>(input, literals, |value| key(f64::from(value))),
         DataType::Double => search::<Float64Type, _>(input, literals, key),
         DataType::Decimal { scale, .. } => {
@@ -116,6 +119,12 @@ fn find(input: &Input, data_type: DataType, literals: &[(&ArrayRef, DataType)]) 
                 .collect();
             keys.sort_unstable();
             let values = input.operand::<Decimal128Type>(0);
+            BooleanBuffer::collect_bool(input.rows, |row| keys.binary_search(&values.get(row)).is_ok())
+        }
+        DataType::Binary => {
+            let mut keys: Vec<&[u8]> = literals.iter().map(|(array, _)| array.as_binary::<i32>().value(0)).collect();
+            keys.sort_unstable();
+            let values = input.bytes(0);
             BooleanBuffer::collect_bool(input.rows, |row| keys.binary_search(&values.get(row)).is_ok())
         }
         _ => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
 };
 
 use crate::arithmetic::target;
@@ -20,6 +20,7 @@ use crate::error::{EvalError, Fault};
 pub(crate) fn round(input: &Input, data_type: DataType, result: DataType) -> Result<ArrayRef, EvalError> {
     let places = input.column(1).array().as_primitive::<Int32Type>().value(0);
     Ok(match data_type {
+        DataType::TinyInt => Arc::new(integers::<Int8Type>(input, places)?),
         DataType::SmallInt => Arc::new(integers::<Int16Type>(input, places)?),
         DataType::Int => Arc::new(integers::<Int32Type>(input, places)?),
         DataType::BigInt => Arc::new(integers::<Int64Type>(input, places)?),

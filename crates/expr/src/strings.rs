@@ -69,18 +69,15 @@ pub(crate) fn compute(operation: Operation, input: &Input) -> Result<ArrayRef, E
                 }
             })?
         }
-        // Substring: positions count from 1, 0 is 1, and negative ones count from the end.
+        // Substring.
         _ => {
             let position = input.operand::<Int32Type>(1);
             let count = (input.len() == 3).then(|| input.operand::<Int32Type>(2));
             texts(input, |row, out| {
                 let text = first.get(row);
-                let start = match i64::from(position.get(row)) {
-                    position @ 1.. => position - 1,
-                    0 => 0,
-                    position => length(text) as i64 + position,
-                };
-                let end = count.map_or(i64::MAX, |count| start + i64::from(count.get(row)));
+                // The length matters for positions from the end only.
+                let characters = if position.get(row) < 0 { length(text) } else { 0 };
+                let (start, end) = bounds(characters, position.get(row), count.map(|count| count.get(row)));
                 out.push_str(slice(text, start, end));
             })?
         }
@@ -118,6 +115,16 @@ pub(crate) fn try_texts(
     }
     let array: StringArray = builder.finish();
     Ok(Arc::new(array))
+}
+
+/// Where a substring from `position` (from 1; 0 is 1; negative ones count from the end of a value of `length`) starts and ends.
+pub(crate) fn bounds(length: usize, position: i32, count: Option<i32>) -> (i64, i64) {
+    let start = match i64::from(position) {
+        position @ 1.. => position - 1,
+        0 => 0,
+        position => length as i64 + position,
+    };
+    (start, count.map_or(i64::MAX, |count| start + i64::from(count)))
 }
 
 /// Number of characters.

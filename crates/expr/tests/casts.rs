@@ -12,6 +12,9 @@ fn cast(source: Value, from: &str, to: &str) -> Value {
 #[test]
 fn numbers_among_each_other() {
     let cases = [
+        (json!(127.9), "double", "tinyint", "127"),
+        (json!("-128.9"), "decimal(4,1)", "tinyint", "-128"),
+        (json!(-128), "tinyint", "decimal(3,0)", "-128"),
         (json!(32767.9), "double", "smallint", "32767"),
         (json!(-32768.9), "double", "smallint", "-32768"),
         (json!(9.223_372_036_854_776e18), "double", "bigint", "9223372036854775807"),
@@ -35,6 +38,9 @@ fn numbers_among_each_other() {
     let errors = [
         (json!("nan"), "double", "int", "CAST_OVERFLOW"),
         (json!(1e30), "double", "bigint", "CAST_OVERFLOW"),
+        (json!(128), "smallint", "tinyint", "CAST_OVERFLOW"),
+        (json!(128.0), "float", "tinyint", "CAST_OVERFLOW"),
+        (json!(-128), "tinyint", "decimal(2,0)", "NUMERIC_VALUE_OUT_OF_RANGE"),
         (json!(40000), "int", "smallint", "CAST_OVERFLOW"),
         (json!("99999.9"), "decimal(6,1)", "smallint", "CAST_OVERFLOW"),
         (json!("99.5"), "decimal(3,1)", "decimal(2,0)", "NUMERIC_VALUE_OUT_OF_RANGE"),
@@ -63,6 +69,9 @@ fn texts_to_values() {
         ("F", "boolean", "false"),
         (" 2020-1-5 ", "date", "2020-01-05"),
         ("2020-1-5T01:02:03+01:30", "timestamp", "2020-01-04 23:32:03"),
+        ("2020-1-5T01:02:03+01:30", "timestamp_ntz", "2020-01-05 01:02:03"),
+        ("-128", "tinyint", "-128"),
+        (" é ", "binary", " é "),
     ];
     for (text, to, expected) in cases {
         assert_eq!(value(cast(json!(text), "string", to)), expected, "{text} to {to}");
@@ -78,6 +87,8 @@ fn texts_to_values() {
         ("tru", "boolean", "CAST_INVALID_INPUT"),
         ("2020-02-30", "date", "CAST_INVALID_INPUT"),
         ("12:30", "timestamp", "CAST_INVALID_INPUT"),
+        ("12:30", "timestamp_ntz", "CAST_INVALID_INPUT"),
+        ("128", "tinyint", "CAST_INVALID_INPUT"),
     ];
     for (text, to, code) in errors {
         assert_eq!(condition(cast(json!(text), "string", to)), code, "{text} to {to}");
@@ -107,6 +118,16 @@ fn values_to_texts() {
 }
 
 #[test]
+fn bytes_are_a_text_only_if_they_are_utf8() {
+    assert_eq!(value(cast(json!("c3a9"), "binary", "string")), "é");
+    assert_eq!(value(call("length", "int", &[lit("c3a9", "binary")])), "2");
+    let columns = batch(&[("binary", json!(["", null, "61C3", "80"]))]);
+    let error = try_show(call("cast", "string", &[col(0, "binary")]), &columns).unwrap_err();
+    assert_eq!((error.code, error.row), ("CAST_INVALID_INPUT", Some(2)));
+    assert!(error.message.contains("X'61C3'"), "{}", error.message);
+}
+
+#[test]
 fn declared_lengths() {
     let shown = |source: &str, to: &str| {
         value(call("concat", "string", &[cast(json!(source), "string", to), lit("|", "string")]))
@@ -131,6 +152,10 @@ fn times() {
     assert_eq!(value(cast(json!("1.1234567"), "decimal(8,7)", "timestamp")), "1970-01-01 00:00:01.123456");
     assert_eq!(value(cast(json!(-1), "timestamp", "date")), "1969-12-31");
     assert_eq!(value(cast(json!(1), "date", "timestamp")), "1970-01-02 00:00:00");
+    assert_eq!(value(cast(json!(1), "date", "timestamp_ntz")), "1970-01-02 00:00:00");
+    assert_eq!(value(cast(json!(-1), "timestamp_ntz", "date")), "1969-12-31");
+    assert_eq!(value(cast(json!(-1), "timestamp", "timestamp_ntz")), "1969-12-31 23:59:59.999999");
+    assert_eq!(condition(cast(json!(i32::MAX), "date", "timestamp_ntz")), "DATETIME_OVERFLOW");
     assert_eq!(condition(cast(json!(i32::MAX), "date", "timestamp")), "DATETIME_OVERFLOW");
     assert_eq!(condition(cast(json!(2_177_452_800_000_000_i64), "timestamp", "int")), "CAST_OVERFLOW");
 }

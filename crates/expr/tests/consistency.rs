@@ -81,6 +81,7 @@ fn columns() -> Vec<(&'static str, Value)> {
     let nines = "99999999999999999999999999999999999999";
     vec![
         ("boolean", json!([true, false, null, true, false, null, true])),
+        ("tinyint", json!([127, -128, 0, null, -1, 3, 1])),
         ("smallint", json!([0, 32767, -32768, null, -1, 3, 1])),
         ("int", json!([-1, 2_147_483_647, -2_147_483_648_i64, 0, 2, null, 1])),
         ("bigint", json!([i64::MIN, i64::MAX, 0, -1, null, 86_400_000_000_i64, 1])),
@@ -102,8 +103,10 @@ fn columns() -> Vec<(&'static str, Value)> {
         ("decimal(5,2)", json!(["999.99", "-999.99", "0.00", "1.50", "-0.01", null, "1.00"])),
         ("string", json!(["", "日本語 🦀", "a%_\\", null, " 2020-02-29 ", "-1.5e3", "YEAR"])),
         ("char(3)", json!(["   ", "é%\\", "1  ", "abc", null, "NaN", "day"])),
+        ("binary", json!(["", "FF00fe", "e697a5", null, "20323032302d30322d3239", "80", "6461"])),
         ("date", json!([i32::MIN, i32::MAX, 0, -719_162, 18_321, null, 1])),
         ("timestamp", json!([i64::MIN, i64::MAX, 0, -1, null, 1_582_934_400_000_000_i64, 1])),
+        ("timestamp_ntz", json!([i64::MAX, i64::MIN, 0, null, -1, 1_582_934_400_000_000_i64, 1])),
         ("null", json!([null, null, null, null, null, null, null])),
     ]
 }

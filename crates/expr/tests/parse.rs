@@ -36,6 +36,12 @@ fn ill_typed_calls_are_refused_with_a_reason() {
             "an else value expected",
         ),
         (call("cast", "date", std::slice::from_ref(&one)), "no cast from int to date"),
+        (call("cast", "binary", std::slice::from_ref(&one)), "no cast from int to binary"),
+        (call("cast", "timestamp_ntz", std::slice::from_ref(&one)), "no cast from int to timestamp_ntz"),
+        (call("eq", "boolean", &[lit("61", "binary"), lit("a", "string")]), "arguments of one type expected"),
+        (lit("6", "binary"), "`\"6\"` is not a literal of type binary"),
+        (lit("6g", "binary"), "is not a literal of type binary"),
+        (lit(128, "tinyint"), "`128` is not a literal of type tinyint"),
         (call("round", "int", &[one.clone(), col(0, "int")]), "argument 1 must be a literal"),
         (
             call("like", "boolean", &[lit("a", "string"), lit("a", "string"), lit("ab", "string")]),

@@ -1,21 +1,23 @@
 //! Words and Arrow columns.
 //!
-//! Integers, dates, timestamps, decimals of at most 18 digits, booleans, floats and interned texts take one 64-bit word; longer decimals
-//! take two. Floats are normalised (-0.0 is 0.0, one NaN), so equal values have equal words. NULL is represented apart; its words are 0.
+//! Integers, dates, timestamps, decimals of at most 18 digits, booleans, floats and interned texts and byte strings take one 64-bit word;
+//! longer decimals take two. Floats are normalised (-0.0 is 0.0, one NaN), so equal values have equal words. NULL is represented apart; its words are 0.
 
 use crate::interner::Interner;
 use crate::pool::WordPool;
 use crate::shape::NullPlace;
-use arrow_array::builder::StringBuilder;
+use arrow_array::builder::BinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array, Int32Array,
-    Int64Array, NullArray, PrimitiveArray, TimestampMicrosecondArray,
+    Array, ArrayAccessor, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array,
+    Int16Array, Int32Array, Int64Array, NullArray, PrimitiveArray, StringArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_schema::DataType as ArrowType;
 use everview_expr::DataType;
 use std::sync::Arc;
 
@@ -27,9 +29,9 @@ pub fn words_of(data_type: DataType) -> usize {
     }
 }
 
-/// Whether words of the type are ids of interned texts.
+/// Whether words of the type are ids of interned texts or byte strings.
 pub fn is_text(data_type: DataType) -> bool {
-    matches!(data_type, DataType::String | DataType::Char(_) | DataType::VarChar(_))
+    matches!(data_type, DataType::String | DataType::Char(_) | DataType::VarChar(_) | DataType::Binary)
 }
 
 /// The word of a double: equal values have equal words.
@@ -58,11 +60,11 @@ pub fn float_word(value: f32) -> u64 {
 /// bit, wherever they come from.
 pub fn normalised(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
-        arrow_schema::DataType::Float64 => {
+        ArrowType::Float64 => {
             let values = array.as_primitive::<Float64Type>();
             Arc::new(values.unary::<_, Float64Type>(|value| f64::from_bits(double_word(value))))
         }
-        arrow_schema::DataType::Float32 => {
+        ArrowType::Float32 => {
             let values = array.as_primitive::<Float32Type>();
             Arc::new(values.unary::<_, Float32Type>(|value| f32::from_bits(float_word(value) as u32)))
         }
@@ -89,13 +91,14 @@ pub fn encode(array: &dyn Array, data_type: DataType, matrix: &mut [u64], place:
     let mut put = |i: usize, word: u64| matrix[i * stride + offset] = word;
     match data_type {
         DataType::Boolean => each(array.as_boolean().iter(), |i, v| put(i, u64::from(v))),
+        DataType::TinyInt => each(array.as_primitive::<Int8Type>().iter(), |i, v| put(i, v as i64 as u64)),
         DataType::SmallInt => each(array.as_primitive::<Int16Type>().iter(), |i, v| put(i, v as i64 as u64)),
         DataType::Int => each(array.as_primitive::<Int32Type>().iter(), |i, v| put(i, v as i64 as u64)),
         DataType::BigInt => integers(array.as_primitive::<Int64Type>(), put),
         DataType::Float => each(array.as_primitive::<Float32Type>().iter(), |i, v| put(i, float_word(v))),
         DataType::Double => each(array.as_primitive::<Float64Type>().iter(), |i, v| put(i, double_word(v))),
         DataType::Date => each(array.as_primitive::<Date32Type>().iter(), |i, v| put(i, v as i64 as u64)),
-        DataType::Timestamp => integers(array.as_primitive::<TimestampMicrosecondType>(), put),
+        DataType::Timestamp | DataType::TimestampNtz => integers(array.as_primitive::<TimestampMicrosecondType>(), put),
         DataType::Decimal { .. } => {
             let two = words_of(data_type) == 2;
             each(array.as_primitive::<Decimal128Type>().iter(), |i, v: i128| {
@@ -105,15 +108,53 @@ pub fn encode(array: &dyn Array, data_type: DataType, matrix: &mut [u64], place:
                 }
             });
         }
-        DataType::String | DataType::Char(_) | DataType::VarChar(_) => {
-            each(array.as_string::<i32>().iter(), |i, v| put(i, u64::from(interner.intern(v))));
+        DataType::String | DataType::Char(_) | DataType::VarChar(_) | DataType::Binary => {
+            map_bytes(array, |v| u64::from(interner.intern(v)), put);
         }
         DataType::Null => {}
     }
-    if let (Some((word, bit)), true) = (null, array.null_count() > 0 || data_type == DataType::Null) {
-        for i in (0..array.len()).filter(|&i| array.is_null(i) || data_type == DataType::Null) {
+    // Logically NULL, too, are the entries of a dictionary's NULL and all of an array without values.
+    if let (Some((word, bit)), Some(nulls)) = (null, array.logical_nulls()) {
+        for i in (0..array.len()).filter(|&i| nulls.is_null(i)) {
             matrix[i * stride + word] |= 1 << bit;
         }
+    }
+}
+
+/// Maps the texts or byte strings that are not NULL, whatever the layout of the array; each value of a dictionary is mapped once.
+pub fn map_bytes<T: Copy>(array: &dyn Array, mut map: impl FnMut(&[u8]) -> T, mut put: impl FnMut(usize, T)) {
+    let Some(dictionary) = array.as_any_dictionary_opt() else {
+        each_bytes(array, |i, v| put(i, map(v)));
+        return;
+    };
+    let mut mapped = vec![None; dictionary.values().len()];
+    each_bytes(dictionary.values(), |i, v| mapped[i] = Some(map(v)));
+    if mapped.is_empty() {
+        return;
+    }
+    for (i, key) in dictionary.normalized_keys().into_iter().enumerate().filter(|&(i, _)| array.is_valid(i)) {
+        if let Some(value) = mapped[key] {
+            put(i, value);
+        }
+    }
+}
+
+fn each_bytes(array: &dyn Array, mut take: impl FnMut(usize, &[u8])) {
+    fn present<A: ArrayAccessor>(array: &A, mut take: impl FnMut(usize, A::Item)) {
+        for i in (0..array.len()).filter(|&i| array.is_valid(i)) {
+            take(i, array.value(i));
+        }
+    }
+    match array.data_type() {
+        ArrowType::Utf8 => present(&array.as_string::<i32>(), |i, v| take(i, v.as_bytes())),
+        ArrowType::LargeUtf8 => present(&array.as_string::<i64>(), |i, v| take(i, v.as_bytes())),
+        ArrowType::Utf8View => present(&array.as_string_view(), |i, v| take(i, v.as_bytes())),
+        ArrowType::Binary => present(&array.as_binary::<i32>(), take),
+        ArrowType::LargeBinary => present(&array.as_binary::<i64>(), take),
+        ArrowType::BinaryView => present(&array.as_binary_view(), take),
+        ArrowType::FixedSizeBinary(_) => present(&array.as_fixed_size_binary(), take),
+        ArrowType::Null => {}
+        other => unreachable!("a column of texts or byte strings is {other}"),
     }
 }
 
@@ -151,11 +192,12 @@ pub fn decode(
     let array: ArrayRef = match data_type {
         DataType::BigInt => return Arc::new(Int64Array::new(ScalarBuffer::new(pool.lend(low), 0, length), nulls)),
         DataType::Double => return Arc::new(Float64Array::new(ScalarBuffer::new(pool.lend(low), 0, length), nulls)),
-        DataType::Timestamp => {
+        DataType::Timestamp | DataType::TimestampNtz => {
             let values = ScalarBuffer::new(pool.lend(low), 0, length);
-            return Arc::new(TimestampMicrosecondArray::new(values, nulls).with_timezone("UTC"));
+            return Arc::new(TimestampMicrosecondArray::new(values, nulls).with_data_type(data_type.arrow()));
         }
         DataType::Boolean => Arc::new(BooleanArray::new(low.iter().map(|&w| w != 0).collect(), nulls)),
+        DataType::TinyInt => Arc::new(Int8Array::new(low.iter().map(|&w| w as i8).collect(), nulls)),
         DataType::SmallInt => Arc::new(Int16Array::new(low.iter().map(|&w| w as i16).collect(), nulls)),
         DataType::Int => Arc::new(Int32Array::new(low.iter().map(|&w| w as i32).collect(), nulls)),
         DataType::Float => Arc::new(Float32Array::new(low.iter().map(|&w| f32::from_bits(w as u32)).collect(), nulls)),
@@ -170,8 +212,8 @@ pub fn decode(
             let array = Decimal128Array::new(values, nulls);
             Arc::new(array.with_precision_and_scale(precision, scale).expect("a decimal type within bounds"))
         }
-        DataType::String | DataType::Char(_) | DataType::VarChar(_) => {
-            let mut builder = StringBuilder::with_capacity(length, length * 8);
+        DataType::String | DataType::Char(_) | DataType::VarChar(_) | DataType::Binary => {
+            let mut builder = BinaryBuilder::with_capacity(length, length * 8);
             for (i, &word) in low.iter().enumerate() {
                 if nulls.as_ref().is_some_and(|n| n.is_null(i)) {
                     builder.append_null();
@@ -179,7 +221,13 @@ pub fn decode(
                     builder.append_value(interner.text(word as u32));
                 }
             }
-            Arc::new(builder.finish())
+            let bytes = builder.finish();
+            if data_type == DataType::Binary {
+                Arc::new(bytes)
+            } else {
+                // Checked as a whole: a small part of what copying costs.
+                Arc::new(StringArray::try_from_binary(bytes).expect("texts are interned from texts"))
+            }
         }
         DataType::Null => Arc::new(NullArray::new(length)),
     };

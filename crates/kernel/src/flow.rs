@@ -185,7 +185,8 @@ mod tests {
     #[test]
     fn ranges_cover_all_rows_in_order_and_fit() {
         let mut interner = Interner::default();
-        let ids: Vec<u64> = (0..20u64).map(|i| u64::from(interner.intern(&"x".repeat(i as usize % 7)))).collect();
+        let ids: Vec<u64> =
+            (0..20u64).map(|i| u64::from(interner.intern("x".repeat(i as usize % 7).as_bytes()))).collect();
         for most in 1..40 {
             interner.set_chunk_bytes(most);
             let ranges = text_ranges(ids.len(), &[&ids, &ids], |ids, row| ids[row], &interner);

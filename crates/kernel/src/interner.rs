@@ -1,6 +1,7 @@
-//! Interned strings, reference-counted: equal texts have equal ids, so rows of words compare and hash texts by id.
+//! Interned texts and byte strings, reference-counted: equal ones have equal ids, so rows of words compare and hash them by id.
 //!
-//! A text lives as long as something refers to it. Texts met while encoding a batch have no reference yet; `sweep`, at the end of a
+//! Both are held as bytes and share their ids: a text and a byte string are never compared, and where one has the bytes of the other it costs
+//! nothing. Below, a *text* is either. A text lives as long as something refers to it. Texts met while encoding a batch have no reference yet; `sweep`, at the end of a
 //! commit, frees those that nothing came to refer to. Id 0 is no text: it stands where a NULL is. Space is linear in the texts of the current data, not of its history.
 
 use crate::hash::text_seed;
@@ -15,7 +16,7 @@ const CHUNK_BYTES: u64 = 1 << 29;
 /// A set of texts with ids.
 #[derive(Debug)]
 pub struct Interner {
-    texts: Vec<Box<str>>,
+    texts: Vec<Box<[u8]>>,
     references: Vec<u64>,
     index: HashTable<u32>,
     free: Vec<u32>,
@@ -48,7 +49,7 @@ impl Default for Interner {
 
 impl Interner {
     /// The id of a text.
-    pub fn intern(&mut self, text: &str) -> u32 {
+    pub fn intern(&mut self, text: &[u8]) -> u32 {
         let hash = self.state.hash_one(text);
         if let Some(&id) = self.index.find(hash, |&id| &*self.texts[id as usize] == text) {
             return id;
@@ -74,13 +75,13 @@ impl Interner {
     }
 
     /// The id of a text that is already known.
-    pub fn find(&self, text: &str) -> Option<u32> {
+    pub fn find(&self, text: &[u8]) -> Option<u32> {
         self.index.find(self.state.hash_one(text), |&id| &*self.texts[id as usize] == text).copied()
     }
 
-    /// The text of an id.
+    /// The bytes of an id.
     #[inline]
-    pub fn text(&self, id: u32) -> &str {
+    pub fn text(&self, id: u32) -> &[u8] {
         &self.texts[id as usize]
     }
 
@@ -172,18 +173,18 @@ mod tests {
     #[test]
     fn texts_live_as_long_as_they_are_referred_to() {
         let mut interner = Interner::default();
-        let a = interner.intern("a");
-        assert_eq!(interner.intern("a"), a);
+        let a = interner.intern(b"a");
+        assert_eq!(interner.intern(b"a"), a);
         interner.refer(a, 1);
-        interner.intern("b");
+        interner.intern(b"b");
         interner.sweep();
-        assert_eq!((interner.len(), interner.text(a)), (1, "a"));
+        assert_eq!((interner.len(), interner.text(a)), (1, &b"a"[..]));
         interner.refer(a, -1);
-        let again = interner.intern("a");
+        let again = interner.intern(b"a");
         assert_eq!(again, a);
         interner.refer(again, 1);
         interner.sweep();
-        assert_eq!(interner.find("a"), Some(a));
+        assert_eq!(interner.find(b"a"), Some(a));
         interner.refer(a, -1);
         interner.sweep();
         assert!(interner.is_empty());

@@ -4,6 +4,8 @@ Accepted: pyarrow tables, batches and readers, anything else with the Arrow PyCa
 frames, lazy frames of polars, columns by name, and lists or other iterables of dicts or tuples. Values are converted only where nothing can be
 lost and no meaning is guessed: integers among each other and into decimals and doubles as far as they fit, doubles to the nearest float, texts
 among text types, dates and naive timestamps as UTC. Everything else is refused by column and row, all columns at once.
+Texts and byte strings stay in the layout they come in (64-bit offsets, views, dictionaries): the kernel reads all of them, and a copy to
+32-bit offsets would end at 2 GiB.
 
 Nothing is taken on trust: arrays are validated (the kernel relies on texts being UTF-8), dates and timestamps are those of the years 1 to 9999,
 and whatever a foreign library raises while it is read is a refusal of the batch.
@@ -181,7 +183,7 @@ class BatchReader:
             row = _first_bad_row(array, lambda part: part.validate(full=True))
             message = f"column `{name}` is {self._sql_types[name]} and got an invalid value"
             raise _ColumnError("WRONG_TYPE", message, hint=cut(str(error), 200), row=row, column=name) from None
-        if array.type == expected:
+        if array.type == expected or (name not in _SPECIAL and _is_layout_of(array.type, expected)):
             return array
         try:
             array = _decoded(array)
@@ -341,6 +343,11 @@ _CALENDAR = {"days": (-719162, 2932896), "microseconds": (-62135596800000000, 25
 _FORMS = "pass an Arrow, pandas or polars table, columns by name, or a list of dicts or tuples"
 
 
+MOST_BYTES = (1 << 31) - 1
+"""What an array with 32-bit offsets holds."""
+_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
+
 def _listed(data: Any) -> Any:
     """Rows that come one by one, as a list; what they raise is their own."""
     if isinstance(data, list):
@@ -402,6 +409,8 @@ def _combined(column: pa.ChunkedArray) -> Column:
     try:
         for chunk in chunks:
             chunk.validate()  # that offsets and lengths fit; what they hold is checked when they are one
+        if column.type in _LARGE and column.nbytes > MOST_BYTES:
+            chunks = [chunk.cast(_LARGE[column.type]) for chunk in chunks]
         return pa.concat_arrays(chunks)
     except pa.ArrowException as error:
         return error
@@ -417,6 +426,18 @@ def _tuple_width(data: Any) -> int | None:
     return None
 
 
+def _is_layout_of(given: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether a column holds texts or byte strings, as expected, in whatever layout."""
+    types = pa.types
+    values = given.value_type if types.is_dictionary(given) else given
+    if types.is_string(expected):
+        return bool(types.is_string(values) or types.is_large_string(values) or types.is_string_view(values))
+    if types.is_binary(expected):
+        large = types.is_large_binary(values) or types.is_binary_view(values)
+        return bool(types.is_binary(values) or large or types.is_fixed_size_binary(values))
+    return False
+
+
 def _is_convertible(given: pa.DataType, expected: pa.DataType) -> bool:
     types = pa.types
     if types.is_null(given):
@@ -430,7 +451,8 @@ def _is_convertible(given: pa.DataType, expected: pa.DataType) -> bool:
     if types.is_string(expected):
         return bool(types.is_string(given) or types.is_large_string(given) or types.is_string_view(given))
     if types.is_timestamp(expected):
-        return bool(types.is_timestamp(given) or types.is_date(given))
+        aware_for_naive = types.is_timestamp(given) and given.tz is not None and expected.tz is None
+        return bool(types.is_timestamp(given) or types.is_date(given)) and not aware_for_naive
     if types.is_date(expected):
         return bool(types.is_date(given))
     return False

@@ -1,6 +1,7 @@
 """Python values as Arrow arrays, refusing what pyarrow would bend.
 
-``pyarrow.array`` makes 1 of 1.5 in an integer column, a date of 5, and forgets the time of a datetime in a date column. Here the classes of
+``pyarrow.array`` makes 1 of 1.5 in an integer column, a date of 5, infinity of 1e300 in a FLOAT column, bytes of a text, and forgets the
+time of a datetime in a date column and the zone of one without. Here the classes of
 the values are checked first: once per class and family of types, so that it costs next to nothing per value.
 """
 
@@ -17,10 +18,11 @@ import pyarrow.compute as pc
 
 _FAMILIES = {
     "a boolean": (pa.bool_(),),
-    "an integer": (pa.int16(), pa.int32(), pa.int64()),
+    "an integer": (pa.int8(), pa.int16(), pa.int32(), pa.int64()),
     "a number": (pa.float32(), pa.float64()),
     "a decimal.Decimal or an integer": (pa.decimal128(1),),
     "a text": (pa.string(),),
+    "bytes": (pa.binary(),),
     "a datetime.date": (pa.date32(),),
     "a datetime.datetime": (pa.timestamp("us"),),
 }
@@ -54,9 +56,13 @@ def array_of(values: list[Any], expected: pa.DataType) -> pa.Array:
         if not _is_accepted(kind, family):
             raise TypeError(f"{kind.__name__} is not {family}")
     if family == "a datetime.datetime":
-        values = [_timestamp(v) for v in values]
+        moment = _timestamp if expected.tz is not None else _timestamp_without_zone
+        values = [moment(v) for v in values]
     array = pa.array(values, type=expected)
-    if pa.types.is_float32(expected):
+    if isinstance(array, pa.ChunkedArray):  # texts of more than 2 GiB
+        array = None  # frees it first
+        array = pa.array(values, type=pa.large_string() if family == "a text" else pa.large_binary())
+    elif pa.types.is_float32(expected):
         check_finite(array, pa.array(values, type=pa.float64()))
     return array
 
@@ -82,6 +88,7 @@ def _is_accepted(kind: type, family: str) -> bool:
         "a number": Real,
         "a decimal.Decimal or an integer": (Integral, Decimal),
         "a text": str,
+        "bytes": (bytes, bytearray, memoryview),
         "a datetime.datetime": dt.date,
     }
     return issubclass(kind, classes[family])
@@ -93,3 +100,10 @@ def _timestamp(value: Any) -> Any:
             raise ValueError("timestamps hold microseconds, not nanoseconds")
         return value
     return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+
+
+def _timestamp_without_zone(value: Any) -> Any:
+    if getattr(value, "tzinfo", None) is not None:
+        raise ValueError("a TIMESTAMP_NTZ has no time zone")
+    found = _timestamp(value)
+    return found if found is value else found.replace(tzinfo=None)

@@ -77,9 +77,11 @@ def _literal_text(literal: Literal) -> str:
         return "TRUE" if value else "FALSE"
     if isinstance(value, int) and literal.type.kind is Kind.DATE:
         return f"DATE '{date(1970, 1, 1) + timedelta(days=value)}'"
-    if isinstance(value, int) and literal.type.kind is Kind.TIMESTAMP:
+    if isinstance(value, int) and literal.type.is_timestamp:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)
-        return f"TIMESTAMP '{moment.replace(tzinfo=None)}'"
+        return f"{literal.type.kind.upper()} '{moment.replace(tzinfo=None)}'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
     if isinstance(value, str):
         quoted = value.replace("'", "''")
         return f"'{quoted}'"

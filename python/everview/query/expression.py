@@ -35,7 +35,7 @@ class ColumnRef:
 class Literal:
     """A constant. Dates are days and timestamps microseconds since 1970-01-01 UTC; decimals are ``Decimal``."""
 
-    value: bool | int | float | str | Decimal | None
+    value: bool | int | float | str | bytes | Decimal | None
     type: DataType
 
     @property
@@ -226,7 +226,9 @@ def _node_json(expression: Expression, index: Mapping[str, int], shared: Mapping
         return {"op": "column", "index": index[expression.name], "type": str(expression.type)}
     if isinstance(expression, Literal):
         value = str(expression.value) if isinstance(expression.value, Decimal) else expression.value
-        if isinstance(value, float) and not -1.8e308 < value < 1.8e308:
+        if isinstance(value, bytes):
+            value = value.hex()
+        elif isinstance(value, float) and not -1.8e308 < value < 1.8e308:
             value = str(value)  # inf, -inf and nan have no JSON number
         return {"op": "literal", "value": value, "type": str(expression.type)}
     if expression in shared:

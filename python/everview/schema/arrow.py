@@ -9,6 +9,7 @@ from everview.schema.table import Table
 
 _SIMPLE = {
     Kind.BOOLEAN: pa.bool_(),
+    Kind.TINYINT: pa.int8(),
     Kind.SMALLINT: pa.int16(),
     Kind.INT: pa.int32(),
     Kind.BIGINT: pa.int64(),
@@ -17,8 +18,10 @@ _SIMPLE = {
     Kind.STRING: pa.string(),
     Kind.CHAR: pa.string(),
     Kind.VARCHAR: pa.string(),
+    Kind.BINARY: pa.binary(),
     Kind.DATE: pa.date32(),
     Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    Kind.TIMESTAMP_NTZ: pa.timestamp("us"),
     Kind.NULL: pa.null(),
 }
 

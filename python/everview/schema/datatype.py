@@ -14,6 +14,7 @@ class Kind(StrEnum):
     """The families of types. ``NULL`` is the type of the bare literal NULL."""
 
     BOOLEAN = "boolean"
+    TINYINT = "tinyint"
     SMALLINT = "smallint"
     INT = "int"
     BIGINT = "bigint"
@@ -23,8 +24,10 @@ class Kind(StrEnum):
     STRING = "string"
     CHAR = "char"
     VARCHAR = "varchar"
+    BINARY = "binary"
     DATE = "date"
     TIMESTAMP = "timestamp"
+    TIMESTAMP_NTZ = "timestamp_ntz"
     NULL = "null"
 
 
@@ -46,7 +49,7 @@ class DataType:
 
     @property
     def is_integer(self) -> bool:
-        return self.kind in (Kind.SMALLINT, Kind.INT, Kind.BIGINT)
+        return self.kind in (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT)
 
     @property
     def is_floating(self) -> bool:
@@ -60,16 +63,27 @@ class DataType:
     def is_string(self) -> bool:
         return self.kind in (Kind.STRING, Kind.CHAR, Kind.VARCHAR)
 
+    @property
+    def is_timestamp(self) -> bool:
+        return self.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
+
+    @property
+    def is_datetime(self) -> bool:
+        return self.kind is Kind.DATE or self.is_timestamp
+
 
 BOOLEAN = DataType(Kind.BOOLEAN)
+TINYINT = DataType(Kind.TINYINT)
 SMALLINT = DataType(Kind.SMALLINT)
 INT = DataType(Kind.INT)
 BIGINT = DataType(Kind.BIGINT)
 FLOAT = DataType(Kind.FLOAT)
 DOUBLE = DataType(Kind.DOUBLE)
 STRING = DataType(Kind.STRING)
+BINARY = DataType(Kind.BINARY)
 DATE = DataType(Kind.DATE)
 TIMESTAMP = DataType(Kind.TIMESTAMP)
+TIMESTAMP_NTZ = DataType(Kind.TIMESTAMP_NTZ)
 NULL = DataType(Kind.NULL)
 
 

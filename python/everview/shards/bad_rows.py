@@ -7,6 +7,7 @@ only one of them reports it.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -39,8 +40,13 @@ class BadRow:
         """One line of a dead-letter file."""
         return json.dumps(
             {"table": self.table, "code": self.code, "reason": self.reason, "batch": batch, "row": dict(self.row)},
-            default=str,
+            default=_as_text,
         )
+
+
+def _as_text(value: object) -> str:
+    """A value that JSON lacks: bytes as Spark writes them, in base64."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def refused_row(table: str, code: str, reason: str, row: Mapping[str, Any]) -> ChangeError:

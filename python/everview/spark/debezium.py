@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType as SparkType
-from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
+from pyspark.sql.types import (
+    StringType,
+    StructField,
+    StructType,
+    _parse_datatype_string,
+)
 
 from everview.errors import PipelineError
 from everview.interop.batch import MULTIPLICITY
@@ -41,7 +46,8 @@ def debezium(
 
     ``schema``: the table's columns (a StructType or DDL text). ``sequence``: the path of a number in the envelope by which events are ordered; by
     default the position in the log of PostgreSQL (``source.lsn``) or MySQL (``source.file``, ``source.pos``, ``source.row``). ``time_unit``: of
-    timestamps that come as numbers; dates as numbers are days. Decimals must come as text (``decimal.handling.mode=string``).
+    timestamps that come as numbers; dates as numbers are days. Decimals must come as text (``decimal.handling.mode=string``), bytes as base64
+    (``binary.handling.mode=bytes``, the default).
     """
     parsed = _parse_datatype_string(schema) if isinstance(schema, str) else schema
     if not isinstance(parsed, StructType):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import BooleanType, DateType, IntegralType, TimestampType
+from pyspark.sql.types import BooleanType, DateType, IntegralType, TimestampNTZType, TimestampType
 
 from everview.errors import PipelineError, SchemaError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
@@ -111,7 +111,7 @@ def _require_column(table: str, frame: DataFrame, column: str, what: str) -> Non
 def _require_sequence(table: str, frame: DataFrame, sequence: str) -> None:
     _require_column(table, frame, sequence, "the sequence")
     kind = next(s.dataType for s in frame.schema.fields if s.name.lower() == sequence.lower())
-    if not isinstance(kind, IntegralType | DateType | TimestampType):
+    if not isinstance(kind, IntegralType | DateType | TimestampType | TimestampNTZType):
         raise PipelineError(
             "INVALID_OPTION",
             f"table `{table}`: the sequence column `{sequence}` is {kind.simpleString()}",
@@ -202,4 +202,6 @@ def _as_long(frame: DataFrame, name: str) -> SparkColumn:
     column = f.col(quoted(name))
     if isinstance(kind, DateType):
         return f.unix_date(column).cast("long")
-    return f.unix_micros(column) if isinstance(kind, TimestampType) else column.cast("long")
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        return f.unix_micros(column)  # a session that has timestamps is in UTC
+    return column.cast("long")

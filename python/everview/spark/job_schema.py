@@ -25,8 +25,21 @@ from everview.sql.reject import close_matches
 
 _COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[^\s:`]+)\s*(?::|\s)\s*(\S.*)", re.DOTALL)
 _TYPES = (
-    *("boolean", "smallint", "int", "bigint", "float", "double", "decimal", "string", "date", "timestamp"),
-    *("array", "map", "struct", "binary", "tinyint"),
+    *(
+        "boolean",
+        "tinyint",
+        "smallint",
+        "int",
+        "bigint",
+        "float",
+        "double",
+        "decimal",
+        "string",
+        "binary",
+        "date",
+        "timestamp",
+    ),
+    *("timestamp_ntz", "array", "map", "struct"),
 )
 
 
@@ -84,7 +97,7 @@ def read_schema(name: str, text: str) -> KnownTable:
             raise SchemaTextError(f"gives the column `{column}` the type {kind!r}", hint) from None
         assert isinstance(statement, CreateTable)
         declared = statement.table.columns[0]
-        if declared.type.kind in (Kind.CHAR, Kind.VARCHAR):
+        if declared.type.kind in (Kind.CHAR, Kind.VARCHAR) or kind.upper() == "VARCHAR":
             raise SchemaTextError(f"has {part.strip()!r}: sources have no such type in Spark", "use STRING")
         columns.append(Column(declared.name, declared.type, nullable=True))
     return KnownTable(Table(name, tuple(columns)), frozenset(unread))

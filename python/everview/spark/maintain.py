@@ -20,7 +20,6 @@ from everview.plan.explain_layout import explain_layout
 from everview.query.conjunctive import ConjunctiveQuery
 from everview.query.expression import columns_of
 from everview.query.logical_view import Core, LogicalView
-from everview.schema.datatype import Kind
 from everview.shards.pipeline import Pipeline, StageName, build_pipeline
 from everview.spark.dispatch import TIMESTAMP, VERSION, Dispatch, Exit
 from everview.spark.inputs import declare, prepare, shape_of
@@ -80,7 +79,7 @@ def maintain(
     )
     if output not in ("changes", "multiplicity"):
         raise PipelineError("INVALID_OPTION", f"output is {output!r}", hint="use 'changes' or 'multiplicity'")
-    timestamps = any(c.type.kind is Kind.TIMESTAMP for t in plan.declared for c in t.table.columns)
+    timestamps = any(c.type.is_timestamp for t in plan.declared for c in t.table.columns)
     check_settings(spark, shards=plan.pipeline.shards, uses_timestamps=timestamps)
     return assemble(plan, change_types=output == "changes")
 

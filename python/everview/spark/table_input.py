@@ -67,7 +67,11 @@ class Prepared:
     """The columns that are not read and yet tell rows apart, with their types."""
 
 
-_AS_TOLD = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"}
+_AS_TOLD = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSxxx",
+    "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS",
+}
 
 
 def as_json(columns: Sequence[Column], values: Sequence[SparkColumn]) -> SparkColumn:

@@ -9,17 +9,21 @@ from everview.schema.datatype import DataType, Kind
 
 _TO_OURS: dict[type[spark.DataType], DataType] = {
     spark.BooleanType: ours.BOOLEAN,
+    spark.ByteType: ours.TINYINT,
     spark.ShortType: ours.SMALLINT,
     spark.IntegerType: ours.INT,
     spark.LongType: ours.BIGINT,
     spark.FloatType: ours.FLOAT,
     spark.DoubleType: ours.DOUBLE,
     spark.StringType: ours.STRING,
+    spark.BinaryType: ours.BINARY,
     spark.DateType: ours.DATE,
     spark.TimestampType: ours.TIMESTAMP,
+    spark.TimestampNTZType: ours.TIMESTAMP_NTZ,
 }
 _TO_SPARK: dict[Kind, spark.DataType] = {
     Kind.BOOLEAN: spark.BooleanType(),
+    Kind.TINYINT: spark.ByteType(),
     Kind.SMALLINT: spark.ShortType(),
     Kind.INT: spark.IntegerType(),
     Kind.BIGINT: spark.LongType(),
@@ -28,8 +32,10 @@ _TO_SPARK: dict[Kind, spark.DataType] = {
     Kind.STRING: spark.StringType(),
     Kind.CHAR: spark.StringType(),
     Kind.VARCHAR: spark.StringType(),
+    Kind.BINARY: spark.BinaryType(),
     Kind.DATE: spark.DateType(),
     Kind.TIMESTAMP: spark.TimestampType(),
+    Kind.TIMESTAMP_NTZ: spark.TimestampNTZType(),
     Kind.NULL: spark.NullType(),
 }
 

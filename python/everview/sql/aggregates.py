@@ -182,7 +182,7 @@ def _leaves(expression: Expression) -> list[Expression] | None:
     return [*one, *two] if one is not None and two is not None else None
 
 
-_TYPE_BITS = {Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}
+_TYPE_BITS = {Kind.TINYINT: 7, Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}
 
 
 _MOST_FACTORS = 64

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -20,6 +21,7 @@ from everview.schema.datatype import (
     INT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     DataType,
     Kind,
     decimal,
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 
 MAX_PRECISION = 38
 _MIN_ADJUSTED_SCALE = 6
-_INTEGER_ORDER = (Kind.SMALLINT, Kind.INT, Kind.BIGINT)
-_INTEGER_DIGITS = {Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 20}
+_INTEGER_ORDER = (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT)
+_INTEGER_DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 20}
 
 
 def bounded_decimal(precision: int, scale: int) -> DataType:
@@ -72,8 +74,8 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
         return DOUBLE if other.is_numeric else other
     if left.is_numeric and right.is_numeric:
         return common_numeric(left, right)
-    if {left.kind, right.kind} == {Kind.DATE, Kind.TIMESTAMP}:
-        return TIMESTAMP
+    if left.is_datetime and right.is_datetime:
+        return TIMESTAMP if Kind.TIMESTAMP in (left.kind, right.kind) else TIMESTAMP_NTZ
     return None
 
 
@@ -108,9 +110,9 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return target.is_numeric or target.kind in (Kind.BOOLEAN, Kind.TIMESTAMP)
     if source.kind is Kind.BOOLEAN:
         return target.is_numeric
-    if source.kind is Kind.DATE:
-        return target.kind is Kind.TIMESTAMP
-    return target.kind is Kind.DATE or target.is_numeric  # from timestamp
+    if source.is_datetime and target.is_datetime:
+        return True
+    return source.kind is Kind.TIMESTAMP and target.is_numeric
 
 
 def computed_type(values: Sequence[Expression]) -> DataType:
@@ -289,14 +291,14 @@ def avg_type(argument: DataType) -> DataType:
 
 def as_date(expression: Expression) -> Expression:
     """An argument of a date function as DATE."""
-    if expression.type.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.NULL) or expression.type.is_string:
+    if expression.type.is_datetime or expression.type.is_string or expression.type.kind is Kind.NULL:
         return cast_to(expression, DATE)
     raise CoercionError(f"a date is expected, not `{expression.type}`")
 
 
 def as_timestamp(expression: Expression) -> Expression:
     """An argument of a time function as TIMESTAMP."""
-    if expression.type.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.NULL) or expression.type.is_string:
+    if expression.type.is_datetime or expression.type.is_string or expression.type.kind is Kind.NULL:
         return cast_to(expression, TIMESTAMP)
     raise CoercionError(f"a timestamp is expected, not `{expression.type}`")
 
@@ -317,7 +319,7 @@ def as_position(expression: Expression) -> Expression:
 
 def as_int(expression: Expression) -> Expression:
     """An argument that counts something as INT."""
-    if expression.type.kind in (Kind.SMALLINT, Kind.INT, Kind.NULL) or expression.type.is_string:
+    if expression.type.kind in (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.NULL) or expression.type.is_string:
         return cast_to(expression, INT)
     raise CoercionError(f"an integer of type `int` is expected, not `{expression.type}`")
 
@@ -325,3 +327,13 @@ def as_int(expression: Expression) -> Expression:
 def as_string(expression: Expression) -> Expression:
     """An argument of a string function as STRING."""
     return cast_to(expression, STRING)
+
+
+def as_string_or_binary(expression: Expression) -> Expression:
+    """An argument of a function that takes strings and byte strings."""
+    return expression if expression.type.kind is Kind.BINARY else as_string(expression)
+
+
+def as_binary(expression: Expression) -> Expression:
+    """An argument as BINARY; what is no byte string by way of its text."""
+    return cast_to(as_string_or_binary(expression), BINARY)

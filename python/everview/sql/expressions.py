@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlglot import exp
 
 from everview.query.expression import Call, Expression, Literal
-from everview.schema.datatype import BOOLEAN, DATE, INT, NULL, STRING, Kind
+from everview.schema.datatype import BINARY, BOOLEAN, DATE, INT, NULL, STRING, Kind
 from everview.sql import functions
 from everview.sql.coercion import arithmetic, case, cast_to, compare, in_list, logical, negate
 from everview.sql.intervals import Interval, add_interval, interval_of
@@ -103,6 +103,12 @@ class ExpressionLowering:
         """``'a' 'b'`` is ``'ab'``."""
         return Literal("".join(part.name for part in node.expressions), STRING)
 
+    def _hexadecimal(self, node: exp.HexString) -> Expression:
+        if text_of(node, self.sql)[:1] not in ("x", "X"):
+            raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
+        digits = node.this if len(node.this) % 2 == 0 else "0" + node.this
+        return Literal(bytes.fromhex(digits), BINARY)
+
     def _paren(self, node: exp.Paren) -> Expression:
         return self.lower(node.this)
 
@@ -146,7 +152,7 @@ class ExpressionLowering:
         right = self.lower(node.expression)
         if op in ("add", "subtract") and Kind.DATE in (left.type.kind, right.type.kind):
             return self._date_arithmetic(op, node, left, right)
-        if op == "subtract" and left.type.kind is Kind.TIMESTAMP:
+        if op == "subtract" and left.type.is_timestamp:
             hint = "compare the timestamps, or their dates by datediff(end, start)"
             raise reject("INTERVAL_VALUE", self.sql, node, name="the difference of two timestamps", hint=hint)
         return arithmetic(op, left, right)
@@ -156,12 +162,12 @@ class ExpressionLowering:
         return reject("INTERVAL_VALUE", self.sql, node, name="an interval on its own", hint=hint)
 
     def _date_arithmetic(self, op: str, node: exp.Expr, left: Expression, right: Expression) -> Expression:
-        if op == "subtract" and right.type.kind in (Kind.DATE, Kind.TIMESTAMP):
+        if op == "subtract" and right.type.is_datetime:
             hint = "use datediff(end, start) for the number of days"
             raise reject("INTERVAL_VALUE", self.sql, node, name="the difference of two dates", hint=hint)
         if left.type.kind is not Kind.DATE and op == "add":
             left, right = right, left
-        if right.type.kind not in (Kind.SMALLINT, Kind.INT):
+        if right.type.kind not in (Kind.TINYINT, Kind.SMALLINT, Kind.INT):
             raise CoercionError(f"`{op}` takes a date and an int, not `{left.type}` and `{right.type}`")
         step = cast_to(right, INT)
         return Call("date_add" if op == "add" else "date_sub", (left, step), DATE, left.nullable or step.nullable)
@@ -169,6 +175,8 @@ class ExpressionLowering:
     def _neg(self, node: exp.Neg) -> Expression:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return number_literal("-" + node.this.this)
+        if self._is_suffixed_number(node.this):  # -128Y is a TINYINT though 128Y is none
+            return cast_to(number_literal("-" + node.this.this.this), data_type_of(node.this.args["to"], self.sql))
         operand = self.lower(node.this)
         if isinstance(operand, Literal) and operand.type.is_numeric:
             if isinstance(operand.value, int):
@@ -176,6 +184,11 @@ class ExpressionLowering:
             if isinstance(operand.value, float | Decimal):
                 return Literal(_negated(operand.value), operand.type)
         return negate(operand)
+
+    def _is_suffixed_number(self, node: exp.Expr) -> bool:
+        """Whether a node, which sqlglot has as a cast, is a number like ``5L``."""
+        number = isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and not node.this.is_string
+        return number and text_of(node, self.sql)[:1] in tuple("0123456789.")
 
     # Conditions.
 
@@ -350,6 +363,7 @@ class ExpressionLowering:
         exp.Literal: _literal,
         exp.Null: lambda _, __: Literal(None, NULL),
         exp.Boolean: lambda _, node: Literal(node.this, BOOLEAN),
+        exp.HexString: _hexadecimal,
         exp.Concat: _adjacent_strings,
         exp.Paren: _paren,
         exp.Neg: _neg,

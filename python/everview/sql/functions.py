@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -16,6 +17,8 @@ from everview.schema.datatype import (
     SMALLINT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
     DataType,
     Kind,
     decimal,
@@ -23,11 +26,13 @@ from everview.schema.datatype import (
 from everview.sql.coercion import (
     MAX_PRECISION,
     arithmetic,
+    as_binary,
     as_date,
     as_int,
     as_number,
     as_position,
     as_string,
+    as_string_or_binary,
     as_timestamp,
     can_cast,
     cast_to,
@@ -190,7 +195,7 @@ def _date_trunc(args: Arguments) -> Expression:
 def _trunc(args: Arguments) -> Expression:
     operand, unit = as_date(args[0]), _unit(args[1], "trunc")
     if unit.value not in ("year", "quarter", "month", "week"):
-        raise CoercionError(f"`{unit.value}` is not a unit of trunc, which gives a date")
+        raise CoercionError(f"`{unit.value!s}` is not a unit of trunc, which gives a date")
     return Call("trunc", (operand, unit), DATE, operand.nullable)
 
 
@@ -206,13 +211,31 @@ def _replace(args: Arguments) -> Expression:
 
 
 def concat(args: Arguments) -> Expression:
-    """CONCAT and ``||``."""
+    """CONCAT and ``||``: of byte strings only a byte string."""
+    if all(a.type.kind is Kind.BINARY for a in args):
+        return _plain("concat", BINARY, as_binary)(args)
     return _plain("concat", STRING, as_string)(args)
 
 
 def substring(args: Arguments) -> Expression:
     """SUBSTRING(string, position [, length])."""
-    return _plain("substring", STRING, as_string, as_position)(args)
+    return _part_of("substring", args)
+
+
+def _part_of(op: str, args: Arguments) -> Expression:
+    """A part of a string or byte string, by positions."""
+    result = BINARY if args[0].type.kind is Kind.BINARY else STRING
+    return _plain(op, result, as_string_or_binary, as_position)(args)
+
+
+def _search(op: str) -> Callable[[Arguments], Expression]:
+    """Whether one string has another somewhere. The bytes decide, so strings become byte strings where one of both is."""
+
+    def build(args: Arguments) -> Expression:
+        binary = any(a.type.kind is Kind.BINARY for a in args)
+        return _plain(op, BOOLEAN, as_binary if binary else as_string)(args)
+
+    return build
 
 
 def date_part(op: str) -> Callable[[Arguments], Expression]:
@@ -239,17 +262,17 @@ SCALARS: dict[str, ScalarFunction] = {
     "least": ScalarFunction(2, None, _extremum("least")),
     "upper": ScalarFunction(1, 1, _plain("upper", STRING, as_string)),
     "lower": ScalarFunction(1, 1, _plain("lower", STRING, as_string)),
-    "length": ScalarFunction(1, 1, _plain("length", INT, as_string)),
+    "length": ScalarFunction(1, 1, _plain("length", INT, as_string_or_binary)),
     "concat": ScalarFunction(1, None, concat),
     # The characters come first in the call form: ltrim(characters, string).
     "ltrim": ScalarFunction(1, 2, lambda args: trim("ltrim", args[::-1])),
     "rtrim": ScalarFunction(1, 2, lambda args: trim("rtrim", args[::-1])),
     "replace": ScalarFunction(2, 3, _replace),
-    "left": ScalarFunction(2, 2, _plain("left", STRING, as_string, as_position)),
+    "left": ScalarFunction(2, 2, lambda args: _part_of("left", args)),
     "right": ScalarFunction(2, 2, _plain("right", STRING, as_string, as_position)),
-    "startswith": ScalarFunction(2, 2, _plain("starts_with", BOOLEAN, as_string)),
-    "endswith": ScalarFunction(2, 2, _plain("ends_with", BOOLEAN, as_string)),
-    "contains": ScalarFunction(2, 2, _plain("contains", BOOLEAN, as_string)),
+    "startswith": ScalarFunction(2, 2, _search("starts_with")),
+    "endswith": ScalarFunction(2, 2, _search("ends_with")),
+    "contains": ScalarFunction(2, 2, _search("contains")),
     "date_add": ScalarFunction(2, 2, _plain("date_add", DATE, as_date, as_int)),
     "date_sub": ScalarFunction(2, 2, _plain("date_sub", DATE, as_date, as_int)),
     "datediff": ScalarFunction(2, 2, datediff),
@@ -260,9 +283,10 @@ SCALARS: dict[str, ScalarFunction] = {
         name: ScalarFunction(1, 1, date_part(name))
         for name in _names("year month day quarter dayofweek dayofyear weekofyear hour minute second")
     },
+    "to_timestamp_ntz": ScalarFunction(1, 1, _cast(TIMESTAMP_NTZ)),
     **{
         str(t): ScalarFunction(1, 1, _cast(t))
-        for t in (BOOLEAN, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP)
+        for t in (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP)
     },
 }
 SCALARS |= {
@@ -280,6 +304,7 @@ SCALARS |= {
         "dayofmonth": "day",
         "to_date": "date",
         "to_timestamp": "timestamp",
+        "to_timestamp_ltz": "timestamp",
     }.items()
 }
 

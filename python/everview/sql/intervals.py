@@ -81,7 +81,7 @@ def add_interval(operand: Expression, interval: Interval) -> Expression:
     if operand.type.is_string and interval.months is None:  # Spark's result is a string again
         whole = Interval(micros=interval.micros, whole_days=False)
         return cast_to(add_interval(cast_to(operand, TIMESTAMP), whole), STRING)
-    if operand.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
+    if not operand.type.is_datetime:
         raise CoercionError(f"an interval is added to a date or timestamp, not to `{operand.type}`")
     is_date = operand.type.kind is Kind.DATE
     if not (abs(interval.months or 0) < 1 << 31 and abs(interval.micros) < 1 << 63):
@@ -92,14 +92,14 @@ def add_interval(operand: Expression, interval: Interval) -> Expression:
             return Literal(add_months(operand.value, interval.months), DATE)
         if is_date:
             return Call("add_months", (operand, months), DATE, operand.nullable)
-        return Call("timestamp_add_months", (operand, months), TIMESTAMP, operand.nullable)
+        return Call("timestamp_add_months", (operand, months), operand.type, operand.nullable)
     if is_date and interval.whole_days:
         days = interval.micros // _DAY
         if isinstance(operand, Literal) and isinstance(operand.value, int):
             return Literal(add_days(operand.value, days), DATE)
         return Call("date_add", (operand, Literal(days, INT)), DATE, operand.nullable)
-    operand = cast_to(operand, TIMESTAMP)
-    return Call("timestamp_add", (operand, Literal(interval.micros, BIGINT)), TIMESTAMP, operand.nullable)
+    operand = cast_to(operand, TIMESTAMP) if is_date else operand
+    return Call("timestamp_add", (operand, Literal(interval.micros, BIGINT)), operand.type, operand.nullable)
 
 
 def _literal(node: exp.Interval) -> Interval:

@@ -14,7 +14,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from everview.query.expression import Literal
 from everview.schema.datatype import BIGINT, DOUBLE, INT, DataType, Kind, decimal
 
-_RANGE = {Kind.SMALLINT: 1 << 15, Kind.INT: 1 << 31, Kind.BIGINT: 1 << 63}
+_RANGE = {Kind.TINYINT: 1 << 7, Kind.SMALLINT: 1 << 15, Kind.INT: 1 << 31, Kind.BIGINT: 1 << 63}
 _DATE = re.compile(r"(\d{4,5})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?")
 _TIMESTAMP = re.compile(
     r"(\d{4,5})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*(Z|UTC)?)?)?)?"
@@ -84,10 +84,14 @@ def cast_literal(literal: Literal, target: DataType) -> Literal | None:
     if value is None:
         return Literal(None, target)
     if isinstance(value, str):
+        if target.kind is Kind.BINARY:
+            return Literal(value.encode(), target)
         return _from_string(value.strip(), target)
     if literal.type.kind is Kind.DATE:
-        return Literal(int(value) * _DAY_MICROS, target) if target.kind is Kind.TIMESTAMP else None
-    if isinstance(value, bool) or not literal.type.is_numeric:
+        return Literal(int(value) * _DAY_MICROS, target) if target.is_timestamp else None
+    if literal.type.is_timestamp and target.is_timestamp:
+        return Literal(value, target)  # the same digits: what has no zone is in UTC
+    if isinstance(value, bool | bytes) or not literal.type.is_numeric:
         return None
     return _from_number(value, target)
 
@@ -119,8 +123,8 @@ def _from_string(text: str, target: DataType) -> Literal | None:
         return Literal(_as_decimal(Decimal(text), target), target)
     if target.kind is Kind.DATE:
         return Literal(_days(text), target)
-    if target.kind is Kind.TIMESTAMP:
-        micros = _micros(text)
+    if target.is_timestamp:
+        micros = _micros(text, target)
         return None if micros is None else Literal(micros, target)
     return None
 
@@ -146,17 +150,17 @@ def _days(text: str) -> int:
     return _ordinal(text, match, Kind.DATE)
 
 
-def _micros(text: str) -> int | None:
+def _micros(text: str, target: DataType) -> int | None:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         if _DATE.match(text) is not None:
             return None
-        raise _bad(text, DataType(Kind.TIMESTAMP))
+        raise _bad(text, target)
     hour, minute, second = (int(g or 0) for g in match.group(4, 5, 6))
     if hour > 23 or minute > 59 or second > 59:
-        raise _bad(text, DataType(Kind.TIMESTAMP))
+        raise _bad(text, target)
     micros = int((match[7] or "0").ljust(6, "0")[:6])
-    days = _ordinal(text, match, Kind.TIMESTAMP)
+    days = _ordinal(text, match, target.kind)
     return days * _DAY_MICROS + ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
 
 

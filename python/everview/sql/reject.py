@@ -148,8 +148,8 @@ REASONS: dict[str, Reason] = {
     "UNSUPPORTED_TYPE": Reason(
         "type {name} is not supported",
         "the engine has no such values",
-        "supported are BOOLEAN, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, VARCHAR(n), CHAR(n), DATE "
-        "and TIMESTAMP",
+        "supported are BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, VARCHAR(n), CHAR(n), "
+        "BINARY, DATE, TIMESTAMP and TIMESTAMP_NTZ",
     ),
 }
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from everview.errors import SchemaError
-from everview.schema.datatype import Kind
 from everview.schema.table import Column, ForeignKey, Retention, Table
 from everview.sql.intervals import interval_from_text, interval_of
 from everview.sql.literal import CoercionError
@@ -156,8 +155,8 @@ class _TableLowering:
             assert given is not None
             raise self._error("RETENTION", "retain and time_column go together; max_jump goes with both", given)
         declared = self._declared_column(column.args["value"].name, column)
-        if declared.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
-            message = f"time_column must be a DATE or TIMESTAMP, `{declared.name}` is `{declared.type}`"
+        if not declared.type.is_datetime:
+            message = f"time_column must be a DATE, TIMESTAMP or TIMESTAMP_NTZ, `{declared.name}` is `{declared.type}`"
             raise self._error("RETENTION", message, column)
         max_jump = None if jump is None else self._micros("max_jump", jump)
         return Retention(micros=self._micros("retain", time), time_column=declared.name, max_jump=max_jump)

@@ -7,6 +7,7 @@ from sqlglot import exp
 from everview.errors import SchemaError
 from everview.schema.datatype import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -15,6 +16,8 @@ from everview.schema.datatype import (
     SMALLINT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
     DataType,
     Kind,
     decimal,
@@ -24,16 +27,20 @@ from everview.sql.spans import span_of, text_of
 
 _PLAIN = {
     exp.DType.BOOLEAN: BOOLEAN,
+    exp.DType.TINYINT: TINYINT,
     exp.DType.SMALLINT: SMALLINT,
     exp.DType.INT: INT,
     exp.DType.BIGINT: BIGINT,
     exp.DType.FLOAT: FLOAT,
     exp.DType.DOUBLE: DOUBLE,
     exp.DType.TEXT: STRING,
+    exp.DType.VARCHAR: STRING,
+    exp.DType.BINARY: BINARY,
     exp.DType.DATE: DATE,
     exp.DType.TIMESTAMP: TIMESTAMP,
     exp.DType.TIMESTAMPTZ: TIMESTAMP,
     exp.DType.TIMESTAMPLTZ: TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ,
 }
 _SIZED = {exp.DType.CHAR: Kind.CHAR, exp.DType.VARCHAR: Kind.VARCHAR}
 
@@ -52,7 +59,7 @@ def data_type_of(node: exp.Expr, sql: str) -> DataType:
     if kind in _SIZED and len(sizes) == 1 and sizes[0] > 0:
         return DataType(_SIZED[kind], length=sizes[0])
     if kind in _SIZED:
-        raise _invalid(node, sql, "CHAR and VARCHAR need a length of at least one")
+        raise _invalid(node, sql, "the length of CHAR and VARCHAR is at least one; VARCHAR may have none")
     raise reject("UNSUPPORTED_TYPE", sql, node, name=text_of(node, sql).upper())
 
 

@@ -58,7 +58,7 @@ def sql(template: str, *parts: Sql, type: DataType = BIGINT, duckdb: str | None 
 
 
 def widened(part: Sql, type: DataType) -> Sql:  # noqa: A002
-    """``part`` where Spark takes it for a ``type``: FLOAT with any other number is DOUBLE, SMALLINT with a bare number INT; not in DuckDB."""
+    """``part`` where Spark takes it for a ``type``: FLOAT with any other number is DOUBLE, a small integer with a bare number INT; not in DuckDB."""
     return Sql(part.spark, f"CAST({part.duckdb} AS {str(type).upper()})", type)
 
 
@@ -73,7 +73,9 @@ def padded(*operands: Sql) -> tuple[Sql, ...]:
 
 
 def compared(operator: str, one: Sql, two: Sql) -> Sql:
-    """A comparison."""
+    """A comparison. A text that is compared with bytes is its UTF-8; DuckDB would read escapes in it."""
+    if Kind.BINARY in (one.type.kind, two.type.kind):
+        one, two = (Sql(o.spark, f"ENCODE({o.duckdb})", o.type) if o.type.is_string else o for o in (one, two))
     return sql(f"{{}} {operator} {{}}", *padded(one, two), type=DataType(Kind.BOOLEAN))
 
 
@@ -125,7 +127,8 @@ def to_duckdb(text: str) -> str:
 
 def _column_type(data_type: DataType) -> str:
     """Texts as they are stored, CHAR(n) padded; timestamps without a zone, all of them being in UTC."""
-    return "VARCHAR" if data_type.is_string else str(data_type).upper()
+    other = {Kind.BINARY: "BLOB", Kind.TIMESTAMP_NTZ: "TIMESTAMP"}.get(data_type.kind)
+    return "VARCHAR" if data_type.is_string else other or str(data_type).upper()
 
 
 def _without_zones(rows: pa.Table) -> pa.Table:
@@ -227,7 +230,7 @@ def converted(rows: Iterable[Row], schema: pa.Schema) -> list[Row]:
 def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
     if pa.types.is_floating(kind):
         return float
-    return (lambda v: v.replace(tzinfo=UTC)) if pa.types.is_timestamp(kind) else None
+    return (lambda v: v.replace(tzinfo=UTC)) if pa.types.is_timestamp(kind) and kind.tz is not None else None
 
 
 def difference(found: Sequence[Row], expected: Sequence[Row]) -> tuple[list[Row], list[Row]]:

@@ -219,6 +219,8 @@ def _otherwise(value: Any, data_type: DataType) -> Any:
         return None
     if data_type.kind is Kind.TIMESTAMP:
         return value.replace(tzinfo=None)
+    if data_type.kind is Kind.BINARY:
+        return bytearray(value)
     if data_type.length and len(value.rstrip()) == data_type.length:
         return value + " "
     return value.rstrip() if data_type.kind is Kind.CHAR else value

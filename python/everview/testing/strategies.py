@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from everview.analysis.classification import QueryClass
 from everview.schema.datatype import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -26,6 +27,8 @@ from everview.schema.datatype import (
     SMALLINT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
     DataType,
     Kind,
     decimal,
@@ -52,23 +55,31 @@ class QueryKind(StrEnum):
     HAVING = "having"
 
 
-TYPES = (BIGINT, INT, STRING, DOUBLE, MONEY, DATE, BOOLEAN, LONG, SMALLINT, FLOAT, TIMESTAMP, CHAR, VARCHAR)
+TYPES = (
+    *(BIGINT, INT, STRING, DOUBLE, MONEY, DATE, BOOLEAN, LONG, SMALLINT, FLOAT, TIMESTAMP, CHAR, VARCHAR),
+    *(TINYINT, BINARY, TIMESTAMP_NTZ),
+)
+SMALL = (TINYINT, SMALLINT)
 # Columns of one family are joined with each other; the first family comes most often, which makes self-joins likely.
 FAMILIES = (
-    (BIGINT, INT, BIGINT, MONEY, SMALLINT),
+    (BIGINT, INT, BIGINT, MONEY, SMALLINT, TINYINT),
     (STRING, STRING, VARCHAR),
     (DATE,),
     (MONEY, LONG),
     (DOUBLE,),
     (BOOLEAN,),
     (SMALLINT,),
+    (TINYINT,),
+    (BINARY,),
     (FLOAT, FLOAT, DOUBLE),
     (TIMESTAMP, TIMESTAMP, DATE),
+    (TIMESTAMP_NTZ, TIMESTAMP_NTZ, DATE, TIMESTAMP),
+    (BINARY, STRING),
     (CHAR, CHAR, WIDE_CHAR, VARCHAR),
 )
 # From here on a join of two types of the family is one of computed values: a column widened or padded is a variable beside the column itself,
 # which may change the class of the query and, with a third table, even make it cyclic.
-UNEQUAL = 7
+UNEQUAL = 9
 
 
 @dataclass(frozen=True)
@@ -182,8 +193,12 @@ def _table(draw: DrawFn, draft: _Draft) -> Table:
 
 
 def _literal(value: Any, data_type: DataType) -> Sql:
-    if data_type is SMALLINT:
-        return Sql(f"{value}S", f"CAST({value} AS SMALLINT)", data_type)
+    if data_type in SMALL:
+        return Sql(f"{value}{'Y' if data_type is TINYINT else 'S'}", f"CAST({value} AS {data_type.kind})", data_type)
+    if data_type is BINARY:
+        return Sql(f"X'{value.hex()}'", f"from_hex('{value.hex()}')", data_type)
+    if data_type is TIMESTAMP_NTZ:
+        return Sql(f"TIMESTAMP_NTZ '{value}'", f"TIMESTAMP '{value}'", data_type)
     text = str(value).upper()
     if data_type.is_string:
         text = f"'{value.rstrip() if data_type.kind is Kind.CHAR else value}'"
@@ -237,11 +252,11 @@ def _conditions(draw: DrawFn, columns: Sequence[Sql], depth: int = 2) -> Sql:
 def _computed(draw: DrawFn, column: Sql) -> Sql:
     """A value computed from one column."""
     kind = column.type.kind
-    if kind is Kind.SMALLINT:
+    if column.type in SMALL:
         if draw(st.integers(0, 2)) == 2:
             form = draw(st.sampled_from(["({} % {})", "COALESCE({}, {})", "CASE WHEN {0} > 1 THEN {1} ELSE {0} END"]))
-            return sql(form, column, _literal(2, SMALLINT), type=SMALLINT)
-        # A sum that leaves SMALLINT is an error; with a bare number, which is an INT, these are INT.
+            return sql(form, column, _literal(2, column.type), type=column.type)
+        # A sum that leaves the type is an error; with a bare number, which is an INT, these are INT.
         form = draw(st.sampled_from(["({} + 1)", "({} * 2)", "ABS({} + 0)", "({} % 2)", "-({} - 1)"]))
         return sql(form, widened(column, INT), type=INT)
     if kind in (Kind.BIGINT, Kind.INT):
@@ -258,13 +273,19 @@ def _computed(draw: DrawFn, column: Sql) -> Sql:
             )
         )
         return sql(form, column, type=STRING, duckdb="({} || 'z')" if form.startswith("CONCAT") else None)
-    if kind in (Kind.DATE, Kind.TIMESTAMP):
+    if kind is Kind.BINARY:
+        found = {"({} || {})": BINARY, "COALESCE({}, {})": BINARY, "CASE WHEN {0} > {1} THEN {1} ELSE {0} END": BINARY}
+        form = draw(st.sampled_from(["LENGTH({})", *found]))
+        if form not in found:
+            return sql(form, column, type=INT, duckdb="CAST(OCTET_LENGTH({}) AS INT)")
+        return sql(form, column, _literal(b"\xff", BINARY), type=BINARY)
+    if column.type.is_datetime:
         found = dict.fromkeys(["YEAR({})", "MONTH({})", "DAY({})"], INT)
-        if kind is Kind.TIMESTAMP:
+        if kind is not Kind.DATE:
             found |= dict.fromkeys(["HOUR({})", "SECOND({})"], INT) | {"CAST({} AS DATE)": DATE}
             found |= dict.fromkeys(["DATE_TRUNC('WEEK', {})", "DATE_TRUNC('MINUTE', {})"], TIMESTAMP)
             # Python knows no year 10000.
-            found["CASE WHEN YEAR({0}) < 9999 THEN {0} + INTERVAL 1 DAY END"] = TIMESTAMP
+            found["CASE WHEN YEAR({0}) < 9999 THEN {0} + INTERVAL 1 DAY END"] = column.type
         else:
             found["CAST({} AS TIMESTAMP)"] = TIMESTAMP
         form = draw(st.sampled_from(list(found)))
@@ -280,7 +301,7 @@ def _computed(draw: DrawFn, column: Sql) -> Sql:
 
 
 # Digits before the point: what Spark's type of a sum with a MONEY depends on.
-DIGITS = {Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 20, Kind.DECIMAL: 4}
+DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 20, Kind.DECIMAL: 4}
 
 
 @st.composite
@@ -295,7 +316,7 @@ def _combined(draw: DrawFn, columns: Sequence[Sql]) -> Sql:
             if one.type == two.type:
                 return sql(form, one, two, type=one.type)
             return sql(form, *(widened(c, DOUBLE) if c.type is FLOAT else c for c in (one, two)), type=DOUBLE)
-        if one.type is SMALLINT and two.type is SMALLINT:
+        if one.type in SMALL and two.type in SMALL:
             return sql(form, sql("CAST({} AS INT)", one), two, type=INT)
         digits = [DIGITS[c.type.kind] for c in (one, two)]
         result = decimal(max(digits) + 3, 2) if MONEY in (one.type, two.type) else BIGINT
@@ -328,12 +349,12 @@ def _argument(draw: DrawFn, occurrences: Sequence[_Occurrence], *, exact: bool) 
         other = draw(st.sampled_from([c for c in columns if c.type == column.type]))
         if column.type is MONEY:
             return sql("({} * {})", column, other, type=decimal(13, 4))
-        if column.type in (INT, SMALLINT):
+        if column.type in (INT, *SMALL):
             return sql("(CAST({} AS BIGINT) * {})", column, other)
     if form == 3 and not column.type.is_floating:
         return draw(_computed(column))
     if form == 2:
-        result = {SMALLINT: INT, FLOAT: DOUBLE}.get(column.type, column.type)
+        result = {TINYINT: INT, SMALLINT: INT, FLOAT: DOUBLE}.get(column.type, column.type)
         return sql("CASE WHEN {0} > 0 THEN {0} ELSE 0 END", column, type=result)
     return column
 
@@ -393,12 +414,13 @@ def _from_and_where(draw: DrawFn, occurrences: Sequence[_Occurrence]) -> tuple[S
             term = _column(occurrence, column)
             if terms.get(v) and draw(st.integers(0, 5)) == 5:  # a computed key, joined with a bare one
                 if term.type.is_integer:
-                    wide = widened(term, INT) if term.type is SMALLINT else term
+                    wide = widened(term, INT) if term.type in SMALL else term
                     term = sql(draw(st.sampled_from(["({} + 1)", "({} % 2)", "({} * 2)"])), wide, type=wide.type)
                 elif term.type.is_string:
                     term = sql(draw(st.sampled_from(["LOWER({})", "TRIM({})"])), term, type=STRING)
-                elif term.type is TIMESTAMP:
-                    term = sql("DATE_TRUNC('DAY', {})", term, type=TIMESTAMP)
+                elif term.type.is_timestamp:  # of the same type: a cast would make another variable of the bare one
+                    form = f"CAST(DATE_TRUNC('DAY', {{}}) AS {term.type.kind})"
+                    term = sql(form, term, type=term.type, duckdb="DATE_TRUNC('DAY', {})")
             terms.setdefault(v, []).append((occurrence.alias, term))
     equalities: list[tuple[str, Sql]] = []  # by the alias that comes last
     for members in terms.values():
@@ -463,7 +485,7 @@ def _queries(
             items = []
         aggregates += draw(st.lists(_aggregate(occurrences, exact=exact), min_size=1, max_size=3))
         if kind is QueryKind.GLOBAL and shape.head:  # the head is what this sum reads: it does not factor
-            terms = [sql("CAST({} AS INT)", h) if h.type is SMALLINT else h for h in heads]
+            terms = [sql("CAST({} AS INT)", h) if h.type in SMALL else h for h in heads]
             aggregates.append(sql("SUM(" + " + ".join(["{}"] * len(terms)) + ")", *terms))
         keys = list(items)
         items += aggregates

@@ -10,6 +10,7 @@ from typing import Any
 
 from everview.schema.datatype import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -18,6 +19,8 @@ from everview.schema.datatype import (
     SMALLINT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
     DataType,
     Kind,
     decimal,
@@ -38,6 +41,7 @@ VALUES: Mapping[DataType, Sequence[Any]] = {
     BIGINT: (0, 1, 2, 3, -1, 2**40),
     INT: (0, 1, 2, 3, -1),
     STRING: ("a", "b", "", "Ab", "a ", "ä", "a longer text that fits no word"),
+    TINYINT: (0, 1, 2, 3, -1, 127, -128),
     SMALLINT: (0, 1, 2, 3, -1, 32767, -32768),
     DOUBLE: (0.0, 0.5, 1.0, -2.25, 3.0, -0.0, math.nan, math.inf, -math.inf, *INEXACT[:2]),
     MONEY: (Decimal("0.00"), Decimal("1.00"), Decimal("1.50"), Decimal("-2.25"), Decimal("3.00"), Decimal("0.01")),
@@ -60,6 +64,19 @@ VALUES: Mapping[DataType, Sequence[Any]] = {
         datetime(1, 1, 1, tzinfo=UTC),
         datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
     ),
+    TIMESTAMP_NTZ: tuple(
+        datetime.fromisoformat(text)
+        for text in (
+            "2024-02-29",
+            "2024-03-31T02:30:00",  # an hour that is left out where clocks go forward
+            "1969-12-31T23:59:59.500000",
+            "2024-03-01",
+            "1970-01-01",
+            "0001-01-01",
+            "9999-12-31T23:59:59.999999",
+        )
+    ),
+    BINARY: (b"", b"a", b"\x00", b"\xff\xfe", b"b", "ä".encode(), b"bytes that fit no word, \xc3"),
     CHAR: ("a  ", "b  ", "   ", "abc", "Ab ", " a ", "ä日 "),
     WIDE_CHAR: ("a    ", "b    ", "     ", "abc  ", "Ab   ", "ä日   ", "abcde"),
     VARCHAR: ("a", "b", "", "abc", "a  ", "abcd", "ä日", "a   "),

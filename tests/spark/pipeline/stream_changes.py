@@ -24,7 +24,8 @@ CUSTOMER = ({"ck": LONG, "name": TEXT, "nation": TEXT}, ["ck"])
 ORDERS = ({"ok": LONG, "ck": LONG, "day": DAY}, ["ok"])
 LINEITEM = ({"ok": LONG, "line": INT, "qty": INT, "price": MONEY}, ["ok", "line"])
 THING = (
-    {"k": TEXT, "flag": FLAG, "small": SMALL, "money": MONEY, "double": DOUBLE, "at": INSTANT, "day": DAY, "t": TEXT},
+    {"k": TEXT, "flag": FLAG, "small": SMALL, "money": MONEY, "double": DOUBLE, "at": INSTANT, "day": DAY, "t": TEXT}
+    | {"tiny": pa.int8(), "bytes": pa.binary(), "local": pa.timestamp("us")},
     None,
 )
 
@@ -57,6 +58,9 @@ def thing(rng):
         rng.choice([NOON, NOON.replace(microsecond=123456), NOON.replace(year=1969), None]),
         rng.choice([date(2024, 2, 29), date(1, 1, 1), None]),
         rng.choice(["x" * 40, "it's", 'quote " and \\', None]),
+        rng.choice([-128, 0, 7, 127, None]),
+        rng.choice([b"", b"\xff\xfe", b"a", "ä".encode(), None]),
+        rng.choice([datetime(2024, 3, 31, 2, 30), datetime(1969, 12, 31, 23, 59, 59, 1), None]),
     )
 
 

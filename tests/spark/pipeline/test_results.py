@@ -32,7 +32,8 @@ VIEWS = {
     "bag": ("SELECT x.a FROM edge x JOIN edge y ON x.b = y.a", SIZES, None),
     "cross": ("SELECT c.name, e.b FROM customer c CROSS JOIN edge e", [6, 5, EMPTY, 4], None),
     "types": (
-        "SELECT x.k, x.flag, y.small, x.money, y.double, x.at, y.day, y.t FROM thing x JOIN thing y ON x.k = y.k AND x.at = y.at",
+        "SELECT x.k, x.flag, y.small, x.money, y.double, x.at, y.day, y.t, x.tiny, y.bytes, y.local FROM thing x"
+        " JOIN thing y ON x.k = y.k AND x.at = y.at",
         SIZES,
         None,
     ),
@@ -40,6 +41,11 @@ VIEWS = {
         "SELECT double, day, flag, COUNT(*) AS n, SUM(money) AS m, SUM(small) AS s FROM thing GROUP BY double, day, flag",
         [40, 30, EMPTY, 30],
         ["double", "day", "flag"],
+    ),
+    "groups of bytes and local times": (
+        "SELECT bytes, local, SUM(tiny) AS s, AVG(tiny) AS a, COUNT(bytes) AS n FROM thing GROUP BY bytes, local",
+        [40, 30, EMPTY, 30],
+        ["bytes", "local"],
     ),
     "keyed": ("SELECT o.ok, o.day, c.name FROM orders o JOIN customer c ON o.ck = c.ck", [20, 20, EMPTY, 15], ["ok"]),
 }

@@ -15,6 +15,7 @@ NOON = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 # Every type, with values that are hard to compare, print or store.
 DOMAINS = {
     "flag": (pa.bool_(), [True, False]),
+    "tiny": (pa.int8(), [-128, 0, 127]),
     "small": (pa.int16(), [-(2**15), 0, 7]),
     "int": (pa.int32(), [-(2**31), 3]),
     "big": (pa.int64(), [2**63 - 1, -(2**63)]),
@@ -23,6 +24,8 @@ DOMAINS = {
     "decimal": (pa.decimal128(12, 3), [Decimal("1.500"), Decimal("-999999999.999")]),
     "wide": (pa.decimal128(38, 0), [Decimal(10**38 - 1), Decimal(0)]),
     "text": (pa.string(), ["", "NULL", "\\N", "a\tb\n\\.\n'\"", "Größe 😀", "x" * 300]),
+    "bytes": (pa.binary(), [b"", b"\x00", b"\xff\xfe", b"\\x41", b"\\N"]),
+    "local": (pa.timestamp("us"), [datetime(2024, 3, 31, 2, 30), datetime(1, 1, 1, 0, 0, 0, 1)]),
     "day": (pa.date32(), [date(1, 1, 1), date(2024, 2, 29), date(9999, 12, 31)]),
     "instant": (pa.timestamp("us", "UTC"), [NOON, NOON.replace(microsecond=123456), NOON.replace(year=1)]),
 }
@@ -31,12 +34,16 @@ KEY = {"k": (pa.int32(), [1, 2, 3, 4, 5]), "l": (pa.string(), ["", "a", "b"])}
 
 def frame(spark, types, rows, changes, form):
     """A batch: ``changes`` are change types or multiplicities, one per row."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     kind = pa.string() if form == "_change_type" else pa.int64()
     fields = [*types.items(), (form, kind), *COMMIT]
     columns = list(zip(*rows, strict=True)) or [[] for _ in types]
     columns += [changes, [3] * len(rows), [NOON] * len(rows)]
     arrays = [pa.array(values, t) for values, (_, t) in zip(columns, fields, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+    schema = pa.schema(fields)
+    types = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema), types)
 
 
 def simple(spark, *changes, types=None):

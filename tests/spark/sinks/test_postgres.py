@@ -32,7 +32,7 @@ def test_types(spark, table):
     table.sink()(
         spark.sql(
             "SELECT true AS a, 1S AS b, 1 AS c, 1L AS d, 1F AS e, 1D AS f, 1.50BD AS g, 'x' AS h, DATE'2024-01-01' AS i,"
-            " TIMESTAMP'2024-01-01 00:00:00' AS j, TIMESTAMP_NTZ'2024-01-01 00:00:00' AS k, 1Y AS l, 1L AS _multiplicity"
+            " TIMESTAMP'2024-01-01 00:00:00' AS j, TIMESTAMP_NTZ'2024-01-01 00:00:00' AS k, 1Y AS l, X'FF' AS m, 1L AS _multiplicity"
         ),
         0,
     )
@@ -51,6 +51,7 @@ def test_types(spark, table):
         "timestamp with time zone",
         "timestamp without time zone",
         "smallint",
+        "bytea",
     ]
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-SCHEMA = "i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(10,2), s STRING, b BOOLEAN, t DATE, z TIMESTAMP"
+SCHEMA = "i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(10,2), s STRING, b BOOLEAN, t DATE, z TIMESTAMP, y TINYINT, x BINARY, w TIMESTAMP_NTZ"
 ROWS = [
     (
         1,
@@ -17,9 +17,12 @@ ROWS = [
         True,
         date(2026, 1, 2),
         datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc),
+        -128,
+        b"\xff\x00",
+        datetime(2026, 3, 29, 2, 30),
     ),
-    (None,) * 9,
-    (None,) * 9,
+    (None,) * 12,
+    (None,) * 12,
 ]
 
 

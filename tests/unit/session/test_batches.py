@@ -174,6 +174,7 @@ def test_several_tables_are_one_commit(db, bag):
 
 TYPES = {
     "BOOLEAN": [True, False],
+    "TINYINT": [-(2**7), 2**7 - 1],
     "SMALLINT": [-(2**15), 2**15 - 1],
     "INT": [-(2**31), 2**31 - 1],
     "BIGINT": [-(2**63), 2**63 - 1],
@@ -182,10 +183,13 @@ TYPES = {
     "DECIMAL(12, 2)": [Decimal("-1.25"), Decimal("9999999999.99")],
     "DECIMAL(38, 6)": [Decimal("12345678901234567890123456789012.123456"), Decimal("0.000000")],
     "STRING": ["", "žluťoučký 🐎"],
+    "VARCHAR": ["", "of any length"],
     "VARCHAR(5)": ["abcde", ""],
+    "BINARY": [b"", b"\xff\x00", "ž".encode()],
     "CHAR(2)": ["ab", "xy"],
     "DATE": [dt.date(1, 1, 1), dt.date(9999, 12, 31)],
     "TIMESTAMP": [dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.datetime(2038, 1, 19, 3, 14, 8, 999999, tzinfo=dt.UTC)],
+    "TIMESTAMP_NTZ": [dt.datetime(1, 1, 1), dt.datetime(2024, 3, 31, 2, 30, 0, 1)],
 }
 
 
@@ -202,15 +206,18 @@ def test_values_come_back(db, sql_type):
 
 WRONG = {
     "BOOLEAN": [1, "true"],
-    "FLOAT": [1e300, -1e39, 2**100, "1"],
+    "FLOAT": [1e300, -1e39, 2**100, 2**24 + 1, "1"],
+    "TINYINT": [128, -129, 1.0, True],
     "SMALLINT": [2**15, 1.0],
     "INT": [2**31, "1", True],
     "BIGINT": [2**63, 1.5, Decimal(1), True],
     "DOUBLE": ["1", 2**60 + 1, True],
     "DECIMAL(4, 2)": [1.5, Decimal("1.234"), Decimal("123"), "1"],
     "STRING": [1, b"x"],
+    "BINARY": ["x", 1, [1]],
     "DATE": [5, "2020-01-01", dt.datetime(2020, 1, 1, 5)],
     "TIMESTAMP": [5, "2020-01-01", pd.Timestamp(1, unit="ns")],
+    "TIMESTAMP_NTZ": [5, "2020-01-01", pd.Timestamp(1, unit="ns"), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)],
 }
 
 
@@ -227,7 +234,7 @@ def test_wrong_values_are_refused_by_row(db, sql_type, value):
         "x",
     )
     assert "table `t`, row 1" in str(error)
-    assert repr(value) in str(error)
+    assert repr(value)[:40] in str(error)  # long values are cut
     assert error.hint
 
 
@@ -239,7 +246,11 @@ DIGITS = (5).to_bytes(16, "little") + (10**9).to_bytes(16, "little")  # more tha
     ("sql_type", "array"),
     [
         ("BIGINT", pa.array([1, 2**63], type=pa.uint64())),
+        ("TINYINT", pa.array([1, 128])),
+        ("TINYINT", pa.array([1, 200], type=pa.uint8())),
         ("SMALLINT", pa.array([1, 40000])),
+        ("FLOAT", pa.array([float("inf"), -1e300])),
+        ("FLOAT", pa.array([1, 2**24 + 1])),
         ("DOUBLE", pa.array([1, 2**53 + 1])),
         ("DECIMAL(4, 2)", pa.array([1, 100])),
         ("DECIMAL(4, 2)", pa.array([Decimal("1.000"), Decimal("1.234")])),
@@ -250,6 +261,7 @@ DIGITS = (5).to_bytes(16, "little") + (10**9).to_bytes(16, "little")  # more tha
         ("DATE", pa.array([0, 5], type=pa.date64())),
         ("STRING", pa.Array.from_buffers(pa.string(), 2, [None, *OFFSETS_AND_BYTES])),
         ("DECIMAL(4, 2)", pa.Array.from_buffers(pa.decimal128(2, 1), 2, [None, pa.py_buffer(DIGITS)])),
+        ("TIMESTAMP_NTZ", pa.array([1000, 1], type=pa.timestamp("ns"))),
     ],
 )
 def test_columns_that_would_lose_something_are_refused_by_row(db, sql_type, array):
@@ -266,6 +278,10 @@ def test_columns_that_would_lose_something_are_refused_by_row(db, sql_type, arra
         ("BIGINT", pa.array(["1"])),
         ("STRING", pa.array([b"x"])),
         ("STRING", pa.array([1])),
+        ("TINYINT", pa.array([1.0])),
+        ("BINARY", pa.array(["x"])),
+        ("BINARY", pa.array(["x"]).dictionary_encode()),
+        ("TIMESTAMP_NTZ", pa.array([1], type=pa.timestamp("us", tz="UTC"))),
         ("DATE", pa.array([dt.datetime(2020, 1, 1)])),
         ("BOOLEAN", pa.array([1])),
         ("DECIMAL(4, 2)", pa.array([1.0])),

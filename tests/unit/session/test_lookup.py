@@ -111,6 +111,9 @@ def test_groups_counted_in_the_tree_are_found(db, bag):
         ("BOOLEAN", [True], False),
         ("CHAR(3)", ["a  "], "b"),
         ("SMALLINT", [-5], 5),
+        ("TINYINT", [-128, 127], 5),
+        ("BINARY", [b"", b"\xff\x00"], b"\xff"),
+        ("TIMESTAMP_NTZ", [dt.datetime(2024, 3, 31, 2, 30)], dt.datetime(2024, 3, 31, 3, 30)),
     ],
 )
 def test_every_type_can_be_looked_up(db, sql_type, values, absent):

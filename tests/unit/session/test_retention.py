@@ -29,6 +29,15 @@ def hour(db):
     return db.create_view("v", "SELECT a FROM t")
 
 
+@pytest.mark.parametrize(("sql_type", "zone"), [("TIMESTAMP", dt.UTC), ("TIMESTAMP_NTZ", None)])
+def test_a_window_is_over_any_type_of_time(db, sql_type, zone):
+    db.execute(f"CREATE TABLE t (a INT, ts {sql_type}) WITH (retain = INTERVAL 1 HOUR, time_column = ts)")
+    v = db.create_view("v", "SELECT a FROM t")
+    for minute in (0, 30, 61):
+        db.insert("t", [(minute, at(minute).replace(tzinfo=zone))])
+    assert held(v) == [30, 61]
+
+
 def held(view):
     return sorted(row.a for row in view)
 

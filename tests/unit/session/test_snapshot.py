@@ -13,6 +13,7 @@ from everview.session import snapshot
 SCHEMA = """
 CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20) NOT NULL, born DATE);
 CREATE TABLE orders (o INT, customer BIGINT, price DECIMAL(12, 2), at TIMESTAMP, FOREIGN KEY (customer) REFERENCES customer (id));
+CREATE TABLE kinds (t TINYINT, b BINARY, n TIMESTAMP_NTZ, v VARCHAR);
 CREATE TABLE empty (x DOUBLE)
 """
 
@@ -33,6 +34,15 @@ def full(db):
         update_rates={"orders": 1000},
     )
     db.insert("customer", [(1, "ann", None), (2, "bob", dt.date(2000, 1, 1))])
+    db.create_view("kinds_of", "SELECT b, n, SUM(t) AS s FROM kinds GROUP BY b, n")
+    db.insert(
+        "kinds",
+        [
+            (-128, b"\xff", dt.datetime(2024, 3, 31, 2, 30), "v"),
+            (7, b"\xff", dt.datetime(2024, 3, 31, 2, 30), None),
+            (None,) * 4,
+        ],
+    )
     at = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     db.insert(
         "orders",

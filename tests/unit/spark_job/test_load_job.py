@@ -235,6 +235,7 @@ WRONG = {
         "did you mean `bigint`",
     ),
     "type of a source": (replaced("customer: INT", "customer VARCHAR(3)"), "JOB_INVALID_VALUE", "use STRING"),
+    "bare type of a source": (replaced("customer: INT", "customer varchar"), "JOB_INVALID_VALUE", "use STRING"),
     "column without a type": (
         replaced("customer: INT", "customer"),
         "JOB_INVALID_VALUE",

@@ -9,9 +9,69 @@ from everview.schema.table import Table
 from everview.sql import CreateTable, lower_query, parse_statements
 
 DDL = """CREATE TABLE t (bo BOOLEAN, s SMALLINT, i INT, b BIGINT, f FLOAT, d DOUBLE, n DECIMAL(12,2), m DECIMAL(5,4),
-k DECIMAL(38,10), k2 DECIMAL(38,0), st STRING, ch CHAR(5), vc VARCHAR(8), dt DATE, ts TIMESTAMP)"""
+k DECIMAL(38,10), k2 DECIMAL(38,0), st STRING, ch CHAR(5), vc VARCHAR(8), dt DATE, ts TIMESTAMP,
+y TINYINT, x BINARY, nt TIMESTAMP_NTZ)"""
 
 SPARK = """
+y + y                                        -> tinyint
+y + 1                                        -> int
+y + 1Y                                       -> tinyint
+y + s                                        -> smallint
+y * n                                        -> decimal(16,2)
+y + 1.5                                      -> decimal(5,1)
+y / y                                        -> double
+y DIV y                                      -> bigint
+y % y                                        -> tinyint
+y + '1'                                      -> bigint
+y + f                                        -> double
+- y                                          -> tinyint
+abs(y)                                       -> tinyint
+round(y, -1)                                 -> tinyint
+floor(y)                                     -> bigint
+-128Y                                        -> tinyint
+sum(y)                                       -> bigint
+avg(y)                                       -> double
+greatest(y, s)                               -> smallint
+coalesce(y, 1)                               -> int
+dt + y                                       -> date
+x = st                                       -> boolean
+coalesce(x, st)                              -> binary
+CASE WHEN bo THEN x ELSE st END              -> binary
+concat(x, x)                                 -> binary
+concat(x, st)                                -> string
+concat(x)                                    -> binary
+concat(x, NULL)                              -> string
+x || x                                       -> binary
+length(x)                                    -> int
+substring(x, 2)                              -> binary
+left(x, 2)                                   -> binary
+right(x, 2)                                  -> string
+upper(x)                                     -> string
+greatest(x, x)                               -> binary
+nullif(x, st)                                -> binary
+nullif(st, x)                                -> string
+X'1F2'                                       -> binary
+binary(st)                                   -> binary
+count(x)                                     -> bigint
+nt = ts                                      -> boolean
+coalesce(nt, ts)                             -> timestamp
+coalesce(nt, dt)                             -> timestamp_ntz
+coalesce(dt, nt)                             -> timestamp_ntz
+coalesce(nt, '2024-01-01')                   -> timestamp_ntz
+greatest(nt, ts)                             -> timestamp
+nt + INTERVAL 1 DAY                          -> timestamp_ntz
+nt + INTERVAL 1 MONTH                        -> timestamp_ntz
+year(nt)                                     -> int
+hour(nt)                                     -> int
+date_trunc('MONTH', nt)                      -> timestamp
+trunc(nt, 'MONTH')                           -> date
+date_add(nt, 1)                              -> date
+to_timestamp_ntz(st)                         -> timestamp_ntz
+to_timestamp_ltz('2024-01-01 10:00:00')      -> timestamp
+CAST(nt AS TIMESTAMP)                        -> timestamp
+CAST(ts AS TIMESTAMP_NTZ)                    -> timestamp_ntz
+TIMESTAMP_LTZ '2024-02-29 12:34:56'          -> timestamp
+nt || '|' || x                               -> string
 s + s                                        -> smallint
 s + i                                        -> int
 i + b                                        -> bigint

@@ -16,6 +16,8 @@ def table(sql: str) -> Table:
     ("written", "expected"),
     [
         ("BOOLEAN", "boolean"),
+        ("TINYINT", "tinyint"),
+        ("BYTE", "tinyint"),
         ("SMALLINT", "smallint"),
         ("INT", "int"),
         ("INTEGER", "int"),
@@ -30,10 +32,14 @@ def table(sql: str) -> Table:
         ("NUMERIC(38,38)", "decimal(38,38)"),
         ("STRING", "string"),
         ("TEXT", "string"),
+        ("VARCHAR", "string"),
         ("VARCHAR(10)", "varchar(10)"),
         ("CHAR(3)", "char(3)"),
         ("DATE", "date"),
         ("TIMESTAMP", "timestamp"),
+        ("TIMESTAMP_LTZ", "timestamp"),
+        ("TIMESTAMP_NTZ", "timestamp_ntz"),
+        ("BINARY", "binary"),
     ],
 )
 def test_types(written: str, expected: str) -> None:

@@ -40,6 +40,7 @@ TYPES = (
     st.DoubleType,
     st.DecimalType,
     st.StringType,
+    st.BinaryType,
     st.DateType,
     st.TimestampType,
     st.TimestampNTZType,

@@ -37,6 +37,7 @@ PLAIN_TYPES: dict[type[st.DataType], str] = {
     st.FloatType: "real",
     st.DoubleType: "double precision",
     st.StringType: "text",
+    st.BinaryType: "bytea",
     st.DateType: "date",
     st.TimestampType: "timestamp with time zone",
     st.TimestampNTZType: "timestamp without time zone",
