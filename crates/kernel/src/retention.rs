@@ -286,7 +286,7 @@ impl Retention {
     }
 
     /// Undoes a commit.
-    pub fn uncommit(&mut self, log: RetentionLog) {
+    pub fn uncommit(&mut self, log: &RetentionLog) {
         for &(place, run) in log.added.iter().rev() {
             self.remove(place, run, false);
         }
@@ -455,7 +455,7 @@ mod tests {
                 let moves = retention.moves(arrivals, deletes, 0).unwrap();
                 let log = retention.commit(&moves);
                 if random.below(4) == 0 {
-                    retention.uncommit(log);
+                    retention.uncommit(&log);
                     assert_eq!(sorted(&format!("{retention:?}")), sorted(&before));
                     retention.commit(&moves);
                 }

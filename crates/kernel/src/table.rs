@@ -210,12 +210,11 @@ impl BaseTable {
 
     /// All rows as a staged batch, for views created on a loaded table; those of a window run by run in order of expiry.
     pub fn everything(&self) -> Staged {
-        let (rows, weights): (Vec<u32>, Vec<i64>) = match &self.retention {
-            Some(retention) => retention.runs().unzip(),
-            None => {
-                let held = self.rows.ids().filter(|&row| self.rows.weight(row) > 0);
-                held.map(|row| (row, self.rows.weight(row))).unzip()
-            }
+        let (rows, weights): (Vec<u32>, Vec<i64>) = if let Some(retention) = &self.retention {
+            retention.runs().unzip()
+        } else {
+            let held = self.rows.ids().filter(|&row| self.rows.weight(row) > 0);
+            held.map(|row| (row, self.rows.weight(row))).unzip()
         };
         let sources = (0..rows.len() as u32).collect();
         Staged { rows, weights, sources, ..Staged::default() }
@@ -614,7 +613,7 @@ impl BaseTable {
     /// Undoes a commit that `finish` has not sealed; the batch is staged again afterwards.
     pub fn uncommit(&mut self, staged: &mut Staged, interner: &mut Interner) {
         if let (Some(retention), Some(log)) = (&mut self.retention, staged.log.take()) {
-            retention.uncommit(log);
+            retention.uncommit(&log);
         }
         self.add_weights(staged, -1, interner);
     }

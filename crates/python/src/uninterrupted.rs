@@ -58,11 +58,10 @@ pub fn commit_and_notify<'py>(
 ) -> PyResult<(Bound<'py, PyDict>, Vec<(usize, PyErr)>, Option<PyErr>)> {
     let notifying = state.getattr("notifying")?;
     during(&notifying, "active", || {
-        let changed = during(&notifying, "applying", || commit.call0()).map_err(|error| {
-            if !is_refusal(py, &error) {
+        let changed = during(&notifying, "applying", || commit.call0()).inspect_err(|error| {
+            if !is_refusal(py, error) {
                 let _ = state.setattr("failed", true);
             }
-            error
         })?;
         write(notes)?;
         let tables = PyDict::new(py);
