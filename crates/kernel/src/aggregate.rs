@@ -421,7 +421,9 @@ impl GroupAggregate {
             let Some(groups) = groups else { break };
             let words = changes.keys.values(group);
             let refer = |interner: &mut Interner, count| {
-                key_texts.iter().for_each(|&text| interner.refer(words[text] as u32, count));
+                for &text in key_texts.iter() {
+                    interner.refer(words[text] as u32, count);
+                }
             };
             let after = changes.sums(group as usize);
             if after[0] == 0 && !is_global {
@@ -525,7 +527,9 @@ impl GroupAggregate {
         let mut words: Vec<Vec<u64>> = (0..width).map(word).collect();
         let text = (&*context.interner, context.pool);
         let parts = decode_head(&self.key_head, &self.key_types, &mut words, count, None, text);
-        words.into_iter().for_each(|words| context.pool.put(words));
+        for words in words {
+            context.pool.put(words);
+        }
         let mut chunks = Vec::with_capacity(parts.len());
         for (range, mut columns) in parts {
             for spec in &self.specs {
@@ -657,9 +661,5 @@ impl Held for AggregateRows {
     fn absorb(&mut self, input: Flow, context: &mut Context) -> Result<(), KernelError> {
         self.gather(input, context.interner)?;
         self.aggregate.take_in(context.interner)
-    }
-
-    fn len(&self) -> usize {
-        self.aggregate.size().0
     }
 }

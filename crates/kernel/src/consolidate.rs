@@ -35,7 +35,9 @@ pub fn consolidate(sink: &mut Sink) -> bool {
             continue;
         }
         let kept = sums.len();
-        columns.iter_mut().for_each(|column| column[kept] = column[row]);
+        for column in columns.iter_mut() {
+            column[kept] = column[row];
+        }
         sink.components.iter_mut().for_each(|component| component[kept] = component[row]);
         sums.push(weight);
         index.insert_unique(hash, kept as u32, |&other| hash_of(&sink.columns, other as usize));

@@ -127,10 +127,6 @@ impl Held for Distinct {
         self.commit(context.interner);
         Ok(())
     }
-
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
 }
 
 fn too_many() -> KernelError {

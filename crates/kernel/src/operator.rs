@@ -48,9 +48,6 @@ pub trait Held {
 
     /// Takes rows of the input in, while a view is built: like prepare and commit, but what comes out is not looked at before all are in.
     fn absorb(&mut self, input: Flow, context: &mut Context) -> Result<(), KernelError>;
-
-    /// How many there are.
-    fn len(&self) -> usize;
 }
 
 /// An operator.

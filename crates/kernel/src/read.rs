@@ -148,11 +148,11 @@ impl View {
             }
             Cursor::Tree(reading) => {
                 let overflows = self.tree.next_results(&mut reading.0, &mut reading.1, limit);
-                return self.from_tree(cursor, overflows, context);
+                return self.take_results(cursor, overflows, context);
             }
             Cursor::Lookup(reading) => {
                 let overflows = self.tree.next_lookup(&mut reading.0, &mut reading.1, limit);
-                return self.from_tree(cursor, overflows, context);
+                return self.take_results(cursor, overflows, context);
             }
         };
         *cursor = rest.unwrap_or(Cursor::Done);
@@ -160,7 +160,7 @@ impl View {
     }
 
     /// The rows that the tree has just put into the cursor's sink.
-    fn from_tree(
+    fn take_results(
         &mut self,
         cursor: &mut Cursor,
         overflows: bool,
@@ -231,6 +231,10 @@ impl View {
             Some(groups) if groups.is_stateful() => Some(groups.size().0 as i128),
             Some(_) => self.tree.count(true),
         };
-        self.operators.iter().fold(Some(core), |count, operator| operator.count(count))
+        let mut count = Some(core);
+        for operator in &self.operators {
+            count = operator.count(count);
+        }
+        count
     }
 }

@@ -214,7 +214,9 @@ impl AtomScan {
             changes.factors.extend(self.weigh(batch, weights, base, sources)?);
         }
         if !dropped.is_empty() {
-            dropped.iter_mut().for_each(|row| *row += first);
+            for row in &mut dropped {
+                *row += first;
+            }
             drop_rows(&mut changes, &mut dropped, self.width, self.factors.len());
         }
         Ok(changes)

@@ -271,7 +271,9 @@ impl View {
             }
             _ => self.tree.apply_into(changes, Some(Delta::new(&mut sink, &mut others, None))),
         };
-        others.iter_mut().for_each(|other| recycle(other, context.pool));
+        for other in &mut others {
+            recycle(other, context.pool);
+        }
         if applied.overflow {
             self.tree.undo(changes);
             sink.clear();
