@@ -22,7 +22,7 @@ except ImportError:  # those tests are skipped
 if hypothesis is not None:
     hypothesis.settings.register_profile(
         "everview",
-        max_examples=10,
+        max_examples=7,
         deadline=None,
         derandomize=True,
         database=None,
