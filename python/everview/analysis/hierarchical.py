@@ -2,10 +2,9 @@
 
 What: let E(x) be the atoms of x. A query is hierarchical if for any two variables E(x) and E(y) are disjoint or one
 contains the other. It is q-hierarchical if moreover E(x) strictly inside E(y) and x in the head put y in the head.
-Representation: ``Pair`` is the violating pair with the atoms that show it. Variables with the same atoms, both in the head or both not, are
-alike: the first of them stands for all.
-Invariants: the first pair in the order of the query's variables is reported; it consists of such first ones.
-Cost: O(variables * atoms + kinds^2 * atoms); tables have many columns, but columns of few kinds.
+Representation: ``Pair`` is the violating pair with the atoms that show it.
+Invariants: the first pair in the order of the query's variables is reported; both are the first of their kind (``first_of_kind``).
+Cost: O(variables * atoms + kinds^2 * atoms).
 Source: CROWN, section 3.2 (after Berkholz, Keppeler, Schweikardt).
 """
 
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations, permutations
 
-from everview.analysis.hypergraph import Hypergraph
+from everview.analysis.hypergraph import Hypergraph, atoms_of, first_of_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ class Pair:
 
 def check_hierarchical(hypergraph: Hypergraph) -> Pair | None:
     """The first pair whose atoms overlap without inclusion; None if the query is hierarchical."""
-    atoms = _atoms_of(hypergraph)
-    for x, y in combinations(_first_of_kind(hypergraph, atoms), 2):
+    atoms = atoms_of(hypergraph)
+    for x, y in combinations(first_of_kind(hypergraph), 2):
         pair = _pair(atoms, x, y)
         if pair.both and pair.first_only and pair.second_only:
             return pair
@@ -44,25 +43,12 @@ def check_head_upward_closed(hypergraph: Hypergraph, head: frozenset[str]) -> Pa
 
     A hierarchical query for which this returns None is q-hierarchical.
     """
-    atoms = _atoms_of(hypergraph)
-    for x, y in permutations(_first_of_kind(hypergraph, atoms, head), 2):
+    atoms = atoms_of(hypergraph)
+    for x, y in permutations(first_of_kind(hypergraph, head), 2):
         pair = _pair(atoms, x, y)
         if x in head and y not in head and pair.both and not pair.first_only and pair.second_only:
             return pair
     return None
-
-
-def _atoms_of(hypergraph: Hypergraph) -> Mapping[str, tuple[str, ...]]:
-    return {v: tuple(e.name for e in hypergraph.edges if v in e.vertices) for v in hypergraph.vertices}
-
-
-def _first_of_kind(
-    hypergraph: Hypergraph, atoms: Mapping[str, tuple[str, ...]], head: frozenset[str] = frozenset()
-) -> list[str]:
-    found: dict[tuple[tuple[str, ...], bool], str] = {}
-    for v in hypergraph.vertices:
-        found.setdefault((atoms[v], v in head), v)
-    return list(found.values())
 
 
 def _pair(atoms: Mapping[str, tuple[str, ...]], x: str, y: str) -> Pair:

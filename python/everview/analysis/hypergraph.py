@@ -48,6 +48,27 @@ def hypergraph_of(query: ConjunctiveQuery) -> Hypergraph:
     return Hypergraph(tuple(query.variables), edges)
 
 
+def first_of_kind(hypergraph: Hypergraph, head: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Variables with the same atoms, all in the head or all not, are alike: the first of each kind.
+
+    Tables have many columns, but columns of few kinds.
+
+    >>> edges = (Hyperedge("R", ("a", "b", "c")), Hyperedge("S", ("c", "d")))
+    >>> first_of_kind(Hypergraph(("a", "b", "c", "d"), edges))
+    ('a', 'c', 'd')
+    """
+    atoms = atoms_of(hypergraph)
+    found: dict[tuple[tuple[str, ...], bool], str] = {}
+    for v in hypergraph.vertices:
+        found.setdefault((atoms[v], v in head), v)
+    return tuple(found.values())
+
+
+def atoms_of(hypergraph: Hypergraph) -> dict[str, tuple[str, ...]]:
+    """For each variable the names of the atoms that hold it."""
+    return {v: tuple(e.name for e in hypergraph.edges if v in e.vertices) for v in hypergraph.vertices}
+
+
 def vertices_of(edges: Iterable[Hyperedge]) -> frozenset[str]:
     """All variables of some hyperedges.
 

@@ -16,7 +16,7 @@ from itertools import combinations, pairwise, permutations
 
 from everview.analysis.gyo import Reduction
 from everview.analysis.hierarchical import Pair
-from everview.analysis.hypergraph import Hyperedge, Hypergraph, vertices_of
+from everview.analysis.hypergraph import Hyperedge, Hypergraph, first_of_kind, vertices_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +104,17 @@ def free_connex_witness(hypergraph: Hypergraph, head: frozenset[str], reduction:
 
 
 def find_free_path(hypergraph: Hypergraph, head: frozenset[str]) -> tuple[str, ...] | None:
-    """A shortest path from head variable to head variable, in no common atom, through variables outside the head."""
+    """A shortest path from head variable to head variable, in no common atom, through variables outside the head.
+
+    No two of its variables are of one kind: between two that are, the path could be cut short.
+    """
+    variables = first_of_kind(hypergraph, head)
     near = {
-        v: tuple(u for u in hypergraph.vertices if u != v and any({u, v} <= e.vertices for e in hypergraph.edges))
-        for v in hypergraph.vertices
+        v: tuple(u for u in variables if u != v and any({u, v} <= e.vertices for e in hypergraph.edges))
+        for v in variables
     }
     best: tuple[str, ...] | None = None
-    for start in (v for v in hypergraph.vertices if v in head):
+    for start in (v for v in variables if v in head):
         paths: list[tuple[str, ...]] = [(start,)]
         seen = {start}
         while paths and (best is None or len(paths[0]) + 1 < len(best)):

@@ -44,7 +44,7 @@ def group_keys(
         if group.args.get(part):
             raise reject("GROUPING_SETS", sql, group, name=f"GROUP BY ... {part.replace('_', ' ').upper()}")
     lowering = ExpressionLowering(sql, lambda column: scope.resolve(column, aliases))
-    keys: list[Expression] = []
+    keys: dict[Expression, None] = {}
     for node in group.expressions:
         if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
             kind = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else type(node).__name__.upper()
@@ -59,9 +59,8 @@ def group_keys(
             key = lowering.lower(node)
         if any(placeholder_index(part) is not None for part in parts(key)):
             raise reject("MISPLACED_AGGREGATE", sql, node, name="the expression")
-        if key not in keys:
-            keys.append(key)
-    return keys
+        keys[key] = None
+    return list(keys)
 
 
 def lower_having(

@@ -15,7 +15,7 @@ from everview.sql.reject import close_matches
 from everview.sql.spans import span_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlglot import exp
 
@@ -62,16 +62,28 @@ def unqualified(expression: Expression) -> Expression:
     return rewrite(expression, bare)
 
 
+def _by_name(columns: Iterable[NamedExpression]) -> dict[str, list[Expression]]:
+    """Columns by lower-cased name: tables and queries have thousands of them."""
+    found: dict[str, list[Expression]] = {}
+    for name, expression in columns:
+        found.setdefault(name.lower(), []).append(expression)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """An item of FROM: a table or a merged derived table, under its alias (empty: none was given)."""
 
     alias: str
     columns: tuple[NamedExpression, ...]
+    _by_name: Mapping[str, list[Expression]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", _by_name(self.columns))
 
     def find(self, name: str) -> list[Expression]:
         """The columns of this name."""
-        return [e for n, e in self.columns if n.lower() == name.lower()]
+        return self._by_name.get(name.lower(), [])
 
 
 @dataclass(slots=True)
@@ -81,6 +93,10 @@ class Scope:
     sql: str
     relations: list[Relation] = field(default_factory=list)
     visible: list[NamedExpression] = field(default_factory=list)
+    _bare: dict[str, list[Expression]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._bare = _by_name(self.visible)
 
     @classmethod
     def of(cls, sql: str, relation: Relation) -> Scope:
@@ -100,6 +116,7 @@ class Scope:
         rest = [v for v in self.visible if v[0].lower() not in merged]
         new = [v for v in other.visible if v[0].lower() not in merged]
         self.visible = [*first, *rest, *new]
+        self._bare = _by_name(self.visible)
         self.relations += other.relations
 
     def relation(self, node: exp.Expr, alias: str) -> Relation:
@@ -112,18 +129,19 @@ class Scope:
 
     def try_bare(self, name: str) -> list[Expression]:
         """What a bare name may stand for."""
-        return [e for n, e in self.visible if n.lower() == name.lower()]
+        return self._bare.get(name.lower(), [])
 
     def resolve(self, node: exp.Column, aliases: Mapping[str, Expression] | None = None) -> Expression:
         """The expression of a column name; ``aliases`` are looked at where the tables have no such column."""
         name = node.name
+        known: Sequence[NamedExpression]
         if node.args.get("db") is not None:
             raise self._error("UNKNOWN_COLUMN", f"column `{text_of(node, self.sql)}` is unknown", node, None)
         if node.table:
             relation = self.relation(node, node.table)
-            found, known = relation.find(name), [n for n, _ in relation.columns]
+            found, known = relation.find(name), relation.columns
         else:
-            found, known = self.try_bare(name), [n for n, _ in self.visible]
+            found, known = self.try_bare(name), self.visible
             if not found and aliases is not None and name.lower() in aliases:
                 return aliases[name.lower()]
         if len(found) > 1:
@@ -132,7 +150,7 @@ class Scope:
             raise self._error("AMBIGUOUS_COLUMN", f"column `{name}` is ambiguous", node, hint)
         if not found:
             where = f" in `{node.table}`" if node.table else ""
-            hint = close_matches(name, known)
+            hint = close_matches(name, [n for n, _ in known])
             raise self._error("UNKNOWN_COLUMN", f"column `{name}` is unknown{where}", node, hint)
         return found[0]
 
