@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.errors import ChangeError, cut, listed, shown
+from everview.interop.chunks import combined
 from everview.interop.pandas_frames import is_pandas, pandas_column, pandas_columns
 from everview.interop.values import array_of, check_finite
 from everview.schema.arrow import arrow_type
@@ -343,11 +344,6 @@ _CALENDAR = {"days": (-719162, 2932896), "microseconds": (-62135596800000000, 25
 _FORMS = "pass an Arrow, pandas or polars table, columns by name, or a list of dicts or tuples"
 
 
-MOST_BYTES = (1 << 31) - 1
-"""What an array with 32-bit offsets holds."""
-_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-
-
 def _listed(data: Any) -> Any:
     """Rows that come one by one, as a list; what they raise is their own."""
     if isinstance(data, list):
@@ -366,9 +362,9 @@ def _column_of(values: Any, expected: pa.DataType | None) -> Column:
         if type(values).__module__.split(".")[0] == "pandas":
             return pandas_column(values, expected)
         if isinstance(values, pa.ChunkedArray):
-            return _combined(values)
+            return combined(values)
         if hasattr(values, "__arrow_c_stream__"):
-            return _combined(pa.chunked_array(values))
+            return combined(pa.chunked_array(values))
         if hasattr(values, "__arrow_c_array__"):
             return pa.array(values)
         if hasattr(values, "dtype") and str(values.dtype) != "object":
@@ -395,25 +391,8 @@ def _from_arrow(data: Any) -> _Given | None:
             data = pa.record_batch(data)
         else:
             return None
-    columns = data.columns if isinstance(data, pa.RecordBatch) else [_combined(column) for column in data.columns]
+    columns = data.columns if isinstance(data, pa.RecordBatch) else [combined(column) for column in data.columns]
     return _Given(data.schema.names, columns, data.num_rows)
-
-
-def _combined(column: pa.ChunkedArray) -> Column:
-    """The chunks of a column as one, without those that are empty: from another library they may have an offset and no buffer."""
-    chunks = [chunk for chunk in column.chunks if len(chunk)]
-    if not chunks:
-        return pa.nulls(0, column.type)
-    if len(chunks) == 1:
-        return chunks[0]
-    try:
-        for chunk in chunks:
-            chunk.validate()  # that offsets and lengths fit; what they hold is checked when they are one
-        if column.type in _LARGE and column.nbytes > MOST_BYTES:
-            chunks = [chunk.cast(_LARGE[column.type]) for chunk in chunks]
-        return pa.concat_arrays(chunks)
-    except pa.ArrowException as error:
-        return error
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

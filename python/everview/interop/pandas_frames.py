@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.interop.chunks import combined
 from everview.interop.values import is_missing
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ def pandas_column(series: Any, expected: pa.DataType | None) -> pa.Array | list[
     except Exception as error:  # noqa: BLE001 whatever a frame's own types raise
         return error
     if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
+        array = combined(array)
+        if isinstance(array, Exception):
+            return array
     if array.null_count == len(array):
         return pa.nulls(len(array))
     if pa.types.is_floating(array.type) and expected is not None and pa.types.is_integer(expected):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hypothesis import strategies as st
 
-from everview.schema.datatype import BIGINT, DOUBLE, INT, SMALLINT, STRING, DataType, decimal
+from everview.schema.datatype import BIGINT, DOUBLE, INT, SMALLINT, STRING, TINYINT, DataType, decimal
 from everview.schema.table import Column, Table
 from everview.testing.oracle import Row
 from everview.testing.strategies import QueryKind, create_table
@@ -39,6 +39,7 @@ HARMLESS: Mapping[DataType, Sequence[Any]] = {
     INT: (1, 2, 3, -1),
     BIGINT: (1, 2, -3),
     SMALLINT: (1, 2, -1),
+    TINYINT: (1, 2, -1),
     MONEY: (Decimal("1.00"), Decimal("1.50"), Decimal("-2.25")),
     LONG: (Decimal(1), Decimal(2)),
     DOUBLE: (1.0, 0.5, -2.0, 0.1),
@@ -48,12 +49,13 @@ HARMFUL: Mapping[DataType, Sequence[Any]] = {
     INT: (0, 0, 2**31 - 1, -(2**31), None),
     BIGINT: (0, 0, 2**63 - 1, -(2**63), 2**40, None),
     SMALLINT: (0, 0, 2**15 - 1, -(2**15), None),
+    TINYINT: (0, 0, 2**7 - 1, -(2**7), None),
     MONEY: (Decimal("0.00"), Decimal("0.00"), Decimal("9999.99"), None),
     LONG: (Decimal(0), Decimal(0), Decimal(10**38 - 1), Decimal(1 - 10**38), None),
     DOUBLE: (0.0, 0.0, 1e300, NAN, math.inf, -1e300, None),
     STRING: ("x", "x", "0", "", "99999999999", None),
 }
-PAYLOADS = (INT, INT, STRING, BIGINT, DOUBLE, MONEY, SMALLINT, LONG)
+PAYLOADS = (INT, INT, STRING, BIGINT, DOUBLE, MONEY, SMALLINT, TINYINT, LONG)
 KEYS = (1, 1, 2, 1, 2, 3)  # rows are to meet
 
 
@@ -203,7 +205,15 @@ class _Term:
     is_integer: bool = False
 
 
-UNARY = ("(-{})", "ABS({})", "CAST({} AS SMALLINT)", "CAST({} AS INT)", "CAST({} AS DECIMAL(3,1))", "ROUND({}, -2)")
+UNARY = (
+    "(-{})",
+    "ABS({})",
+    "CAST({} AS TINYINT)",
+    "CAST({} AS SMALLINT)",
+    "CAST({} AS INT)",
+    "CAST({} AS DECIMAL(3,1))",
+    "ROUND({}, -2)",
+)
 OF_TEXT = ("CAST({} AS INT)", "CAST({} AS BIGINT)", "CAST({} AS DOUBLE)", "CAST({} AS DECIMAL(4,1))", "({} + 1)")
 BINARY = ("({} / {})", "({} / {})", "({} / {})", "({} * {})", "({} + {})", "({} - {})", "({} % {})")
 GUARDED = (

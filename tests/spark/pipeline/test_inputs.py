@@ -113,9 +113,10 @@ def run_upserts(streaming, directory, columns, batches, **options):
     return run
 
 
-def test_upserts_with_a_sequence(streaming, tmp_path):
-    columns = {"k": LONG, "v": TEXT, "at": pa.timestamp("us", "UTC"), "gone": pa.bool_()}
-    at = lambda second: datetime(2024, 1, 1, 0, 0, second, tzinfo=timezone.utc)
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_upserts_with_a_sequence(streaming, tmp_path, zone):
+    columns = {"k": LONG, "v": TEXT, "at": pa.timestamp("us", zone), "gone": pa.bool_()}
+    at = lambda second: datetime(2024, 1, 1, 0, 0, second, tzinfo=zone and timezone.utc)
     batches = [
         [(1, "new", at(11), False), (1, "old", at(10), False), (2, "two", at(10), None), (4, "never", at(9), True)],
         [(1, "late", at(5), False), (2, "two", at(10), False), (3, "three", at(1), False), (4, "late", at(8), False)],

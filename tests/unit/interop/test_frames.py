@@ -36,6 +36,7 @@ CONTEXT = __import__("decimal").Context(prec=60)
 SINGLES = st.floats(width=32, allow_nan=False)
 KINDS = {
     "BOOLEAN": (st.booleans(), pa.bool_()),
+    "TINYINT": (integers(8), pa.int8()),
     "SMALLINT": (integers(16), pa.int16()),
     "INT": (integers(32), pa.int32()),
     "BIGINT": (integers(64), pa.int64()),
@@ -46,8 +47,11 @@ KINDS = {
     "DECIMAL(38, 38)": (decimals(38, 38), pa.decimal128(38, 38)),
     "STRING": (TEXTS, pa.string()),
     "VARCHAR(12)": (TEXTS, pa.string()),
+    "VARCHAR": (TEXTS, pa.string()),
+    "BINARY": (st.binary(max_size=12), pa.binary()),
     "DATE": (st.dates(), pa.date32()),
     "TIMESTAMP": (st.datetimes(FIRST, LAST).map(lambda t: t.replace(tzinfo=UTC)), pa.timestamp("us", tz="UTC")),
+    "TIMESTAMP_NTZ": (st.datetimes(FIRST, LAST), pa.timestamp("us")),
 }
 
 
@@ -109,8 +113,16 @@ def arrow_types(values, exact):
     elif pa.types.is_string(exact):
         found += [pa.large_string(), pa.string_view()]
         found += [pa.dictionary(i, t) for i in (pa.int8(), pa.uint32()) for t in (pa.string(), pa.large_string())]
+    elif pa.types.is_binary(exact):
+        found += [pa.large_binary(), pa.binary_view()]
+        found += [pa.dictionary(i, t) for i in (pa.int8(), pa.uint32()) for t in (pa.binary(), pa.large_binary())]
+        if len({len(v) for v in there}) == 1 and there[0]:
+            found.append(pa.binary(len(there[0])))
     elif pa.types.is_date(exact):
         found += [pa.date64()]
+    elif exact == pa.timestamp("us"):
+        found += [pa.timestamp("s"), pa.timestamp("ms")] if all(v.microsecond == 0 for v in there) else []
+        found += [pa.timestamp("ns")] if all(1700 < v.year < 2200 for v in there) else []
     elif pa.types.is_timestamp(exact):
         found += [pa.timestamp("us"), pa.timestamp("us", tz="Asia/Kathmandu")]
         if all(v.microsecond == 0 for v in there):
@@ -180,7 +192,7 @@ def in_pandas(draw, names, kinds, columns):
     arrow = pa.table(plain, names=names).to_pandas(types_mapper=pd.ArrowDtype)
     for i, (kind, values) in enumerate(zip(kinds, columns)):
         missing = None in values
-        text, number = "STRING" in kind or "VARCHAR" in kind, kind in ("SMALLINT", "INT", "BIGINT")
+        text, number = "STRING" in kind or "VARCHAR" in kind, kind in ("TINYINT", "SMALLINT", "INT", "BIGINT")
         choices = [pd.Series(values, dtype=object), arrow[names[i]]]
         exact = all(v is None or abs(v) <= 2**53 for v in values) if number else True
         if exact or not missing:
@@ -346,6 +358,10 @@ def bad_arrays(draw, kind, length):
         choices["indices"] = lambda: pa.DictionaryArray.from_arrays(
             pa.array([7] * length, pa.int8()), pa.array(["a"]), safe=False
         )
+    if pa.types.is_binary(exact):
+        del choices["bytes"]
+    if exact == pa.timestamp("us"):
+        choices["zone"] = lambda: pa.array([5] * length, pa.timestamp("us", tz="UTC"))
     if pa.types.is_integer(exact):
         choices["float"] = lambda: pa.array([1.0] * length)
         choices["large"] = lambda: pa.array([2**64 - 1] * length, pa.uint64())

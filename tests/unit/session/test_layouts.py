@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import everview as ev
-from everview.interop import batch
+from everview.interop import chunks
 
 TEXTS = ["a", None, "a text that is longer than a view holds", "ž", "", "a"]
 TEXT_LAYOUTS = [pa.string(), pa.large_string(), pa.string_view()]
@@ -130,10 +130,16 @@ def test_more_than_two_gibibytes_in_one_column(db, sql_type, make):
 def test_chunks_get_wide_offsets_where_they_need_them(db, monkeypatch, values):
     db.execute(f"CREATE TABLE t (x {'STRING' if values[0] == 'a' else 'BINARY'})")
     v = db.create_view("v", "SELECT x, COUNT(*) AS n FROM t GROUP BY x")
-    for most in (batch.MOST_BYTES, 10):
-        monkeypatch.setattr(batch, "MOST_BYTES", most)
-        db.insert("t", pa.table({"x": pa.chunked_array([values, values[:1]])}))
-    assert sorted(v) == [(values[0], 4), (values[1], 2)]
+    given = pa.chunked_array([values, values[:1]])
+    for most in (chunks.MOST_BYTES, 10):
+        monkeypatch.setattr(chunks, "MOST_BYTES", most)
+        assert chunks.combined(given).type == (
+            given.type if most > 10 else pa.large_string() if values[0] == "a" else pa.large_binary()
+        )
+        db.insert("t", pa.table({"x": given}))
+        db.insert("t", {"x": given})
+        db.insert("t", pd.DataFrame({"x": pd.arrays.ArrowExtensionArray(given)}))
+    assert sorted(v) == [(values[0], 12), (values[1], 6)]
 
 
 @pytest.mark.parametrize("rows", [[("a",), (None,), ("b",)], [(b"a",), (None,), (b"b",)]])
