@@ -22,7 +22,9 @@ fn expanded(json: &Value, shared: &[Value]) -> Value {
     }
     let mut json = json.clone();
     if let Some(args) = json.get_mut("args").and_then(Value::as_array_mut) {
-        args.iter_mut().for_each(|arg| *arg = expanded(arg, shared));
+        for arg in args {
+            *arg = expanded(arg, shared);
+        }
     }
     json
 }
@@ -38,6 +40,7 @@ impl Random {
 }
 
 /// An operation on integers, some of which fail on some rows, over parts that are there; and its type.
+#[allow(clippy::many_single_char_names)]
 fn operation(random: &mut Random, whole: &[usize], tests: &[usize]) -> (Value, bool) {
     let integer = |random: &mut Random| match random.below(4) {
         0 => col(random.below(2), "bigint"),
