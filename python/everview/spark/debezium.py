@@ -7,7 +7,7 @@ lack a value, so that one that none has can be told from one that is NULL.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING
@@ -103,32 +103,48 @@ class _Events:
         needed = [c for c in self._wanted if c.name.lower() in keys]
         others = [c for c in self._wanted if c not in needed]
         is_delete = self._operation == "d"
+        had_row = (self._operation == "u") & self._before.isNotNull()
         image = f.when(is_delete, f.coalesce(self._before, self._after)).otherwise(self._after)
-        moves_from = (self._operation == "u") & self._before.isNotNull()
         order, numbers = self._order()
+        # Values are computed once, in a projection of their own: what follows reads them twice.
+        frame = self._frame.select(
+            *("_raw", "_wrapped", "_e"),
+            image.alias("_image"),
+            *(number.alias(name) for name, number in zip(order, numbers, strict=True)),
+            *(self._value(image, c).alias(f"_now{n}") for n, c in enumerate(self._wanted)),
+            *(f.when(had_row, self._value(self._before, c)).alias(f"_was{n}") for n, c in enumerate(needed)),
+        )
+        image, now = f.col("_image"), {c.name: f.col(f"_now{n}") for n, c in enumerate(self._wanted)}
+        was = {c.name: f.col(f"_was{n}") for n, c in enumerate(needed)}
         reasons = [self._unknown, f.when(image.isNull(), f.lit("the event has no image of its row"))]
-        reasons += [self._misread(image, c) for c in needed]
-        reasons += [f.when(~is_delete, self._misread(image, c)) for c in others]
+        reasons += [misread(image[c.name], now[c.name], c) for c in needed]
+        reasons += [f.when(~is_delete, misread(image[c.name], now[c.name], c)) for c in others]
         for c in needed:
             lacks = f"the row before the event lacks the key column `{c.name}`: set the replica identity to FULL"
-            reasons.append(f.when(moves_from & self._before[c.name].isNull(), f.lit(lacks)))
-            reasons.append(f.when(moves_from, self._misread(self._before, c)))
+            reasons.append(f.when(had_row & self._before[c.name].isNull(), f.lit(lacks)))
+            reasons.append(f.when(had_row, misread(self._before[c.name], was[c.name], c)))
         unplaced = f.lit("the event does not tell its place in the log: pass sequence=")
-        reasons += [f.when(number.isNull(), unplaced) for number in numbers]
-        same = [self._value(self._before, c).eqNullSafe(self._value(self._after, c)) for c in needed]
-        moves = f.col(BAD).isNull() & moves_from & ~reduce(and_, same)
-        frame = self._frame.select("_raw", "_wrapped", "_e", f.coalesce(*reasons).alias(BAD))
-        sides = f.when(moves, f.array(_side(self._before, False), _side(self._after, True))).otherwise(
-            f.array(_side(image, ~is_delete))
-        )
-        fields = self._fields(~is_delete)
-        numbered = [number.alias(name) for name, number in zip(order, numbers, strict=True)]
-        frame = frame.select(*numbered, BAD, fields.alias(FIELDS), f.explode(sides).alias("_c"))
-        image, live = f.col("_c.image"), f.col("_c.kind")
-        columns = [self._value(image, c).alias(c.name) for c in self._wanted]
-        selected = frame.select(*columns, *order, live.alias(LIVE), BAD, FIELDS, *self._carried(image))
+        reasons += [f.when(f.col(name).isNull(), unplaced) for name in order]
+        frame = frame.select("*", f.coalesce(*reasons).alias(BAD))
+        same = reduce(and_, [was[c.name].eqNullSafe(now[c.name]) for c in needed])
+        nothing = [f.lit(None).cast(self._types[c.name]) for c in others]
+        ended = {c.name: was[c.name] for c in needed} | {c.name: n for c, n in zip(others, nothing, strict=True)}
+        ends = self._row(ended, self._before, f.lit(False))
+        comes = self._row(now, image, ~is_delete)
+        moves = f.col(BAD).isNull() & had_row & ~same
+        sides = f.when(moves, f.array(ends, comes)).otherwise(f.array(comes))
+        frame = frame.select(*order, BAD, self._fields(~is_delete).alias(FIELDS), f.explode(sides).alias("_c"))
+        row = f.col("_c")
+        columns = [row[f"_{n}"].alias(c.name) for n, c in enumerate(self._wanted)]
+        carried = [row[ROW].alias(ROW)] if self._carry else []
+        selected = frame.select(*columns, *order, row[LIVE].alias(LIVE), BAD, FIELDS, *carried)
         source = Table(self._table.name, tuple(self._wanted), self._table.primary_key)
         return Prepared(source, selected, KeyedInput(source, latest=True, order=order), checked=True)
+
+    def _row(self, values: Mapping[str, SparkColumn], image: SparkColumn, live: SparkColumn) -> SparkColumn:
+        """A row of an event, with the image it is taken from if rows carry it."""
+        columns = [values[c.name].alias(f"_{n}") for n, c in enumerate(self._wanted)]
+        return f.struct(*columns, live.alias(LIVE), *self._carried(image))
 
     def as_images(self) -> Prepared:
         """Whole rows that come and go."""

@@ -46,9 +46,14 @@ def value_of(text: SparkColumn, kind: SparkType, unit: TimeUnit) -> SparkColumn:
 
 
 def _rounds(text: SparkColumn, value: SparkColumn, scale: int) -> SparkColumn:
-    """Whether a decimal has more digits behind its point than its type. With an exponent it comes from a double, and is compared as one."""
-    plain = text.rlike(rf"^\s*[+-]?\d*\.\d{{{scale}}}\d*[1-9]")
-    with_exponent = text.rlike(r"[eE]") & (value.cast("double") != text.try_cast("double"))
+    """Whether a decimal has more digits behind its point than its type. With an exponent it comes from a double, and is compared as one.
+
+    Few texts are longer behind their point, so that few are looked at with a regular expression.
+    """
+    point = f.instr(text, ".")
+    longer = (point > 0) & (f.length(text) - point > scale)
+    plain = longer & text.rlike(rf"^\s*[+-]?\d*\.\d{{{scale}}}\d*[1-9]")
+    with_exponent = (text.contains("e") | text.contains("E")) & (value.cast("double") != text.try_cast("double"))
     return plain | f.coalesce(with_exponent, f.lit(False))
 
 
@@ -72,4 +77,5 @@ def log_position(source: SparkColumn) -> tuple[SparkColumn, SparkColumn]:
 
     file = below(f.regexp_extract(f.get_json_object(source, "$.file"), r"(\d+)$", 1).try_cast("long"), _FILES)
     place = file * f.lit(_POSITIONS) + below(number("pos"), _POSITIONS)
-    return f.coalesce(number("lsn"), place), f.coalesce(number("row"), f.lit(0).cast("long"))
+    lsn, none = number("lsn"), f.lit(0).cast("long")
+    return f.coalesce(lsn, place), f.when(lsn.isNotNull(), none).otherwise(f.coalesce(number("row"), none))

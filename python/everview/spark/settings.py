@@ -31,6 +31,8 @@ _TIME_ZONE = "spark.sql.session.timeZone"
 _PYTHON = "spark.pyspark.python"
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 _UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+_LARGEST_METHOD = "spark.sql.codegen.hugeMethodLimit"
+_LARGEST_COMPILED = "8000"
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -77,6 +79,8 @@ def _for_speed(options: Mapping[str, object]) -> dict[str, str]:
         given = str(options.get(name, ""))
         if "arrow.enable" not in given:
             found[name] = f"{given} {_UNCHECKED}".strip()
+    if _LARGEST_METHOD not in options:  # the JVM does not compile longer ones, such as the parsing of events with a few columns becomes
+        found[_LARGEST_METHOD] = _LARGEST_COMPILED
     if str(options.get("spark.master", "")).startswith("local") and _FILE_MANAGER not in options:
         found[_FILE_MANAGER] = _BY_FILE_SYSTEM  # the other one runs `readlink` as a process, dozens of times per batch
     return found

@@ -67,6 +67,22 @@ def test_a_table_cannot_say_twice_what_a_change_is(streaming):
     assert caught.value.code == "AMBIGUOUS_CHANGE"
 
 
+def test_a_table_that_is_not_read_is_refused(streaming):
+    frame = table(streaming, a=[1])
+    with pytest.raises(PipelineError, match="the view does not read the table `U`") as caught:
+        plan_pipeline("SELECT a FROM t", {"t": frame, "U": frame})
+    assert (caught.value.code, caught.value.hint) == ("UNUSED_TABLE", "leave it out; the view reads t")
+
+
+@pytest.mark.parametrize("condition", ["a =", "b = 1", "a", "array(a)"])
+def test_a_condition_that_is_none_is_refused_by_name(streaming, condition):
+    given = {"t": upserts(table(streaming, k=[1], a=[1]), delete_when=condition)}
+    with pytest.raises(PipelineError, match="table `t`: delete_when is '") as caught:
+        maintain(streaming, "SELECT a FROM t", given, primary_keys={"t": "k"})
+    assert caught.value.code == "INVALID_OPTION" and condition in caught.value.message
+    assert len(str(caught.value)) < 600
+
+
 def test_names_of_any_case(streaming):
     columns = {"a b": [1, 2], "destination": [7, 8], "Größe": [True, None], "_CHANGE_type": ["insert", "insert"]}
     frame = table(streaming, **columns)

@@ -59,6 +59,7 @@ def test_configure_sets_everything(monkeypatch):
     assert builder._options == {
         "spark.driver.extraJavaOptions": unchecked,
         "spark.executor.extraJavaOptions": unchecked,
+        "spark.sql.codegen.hugeMethodLimit": "8000",
         "spark.sql.streaming.checkpointFileManagerClass": FILES,
         "spark.master": "local-cluster[2,3,1024]",
         PROVIDER: ROCKSDB,
