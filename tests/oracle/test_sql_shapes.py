@@ -5,7 +5,8 @@ import pytest
 from everview.schema.arrow import arrow_schema
 from everview.testing.asserts import DeltaSum, assert_view_equals
 from everview.testing.oracle import Sql, repeated
-from everview.testing.sql_shapes import cases, mutilated, quoted
+from everview.testing.sql_meanings import quoted
+from everview.testing.sql_shapes import cases, mutilated
 from hypothesis import event, given, settings
 
 

@@ -1,12 +1,12 @@
 """Random SQL texts for random queries: one meaning, many ways of writing it.
 
-What: a query (``Meaning``: occurrences of tables, equalities, filters, a SELECT list, DISTINCT or groups) is drawn first. It is written
-plainly for DuckDB, and for everview in a random shape (``Writer``): joins by comma, ON, USING, NATURAL and CROSS JOIN in any order and
-nesting, in parentheses with and without aliases, as derived tables, as CTEs that may shadow tables and may be used twice; conditions at any
-place where their columns are in scope; names quoted or not, in any case, reserved words and odd characters among them, aliases that repeat
-the names of tables; literals with doubled quotes, escapes, blanks and line breaks, in pieces; comments, parentheses and blanks anywhere.
-Representation: a ``Case`` has texts and rows only, and the tables that DuckDB reads have plain names.
-Invariants: S1, the joins are acyclic: equalities form a tree over the occurrences; S2, whatever the shape, both texts mean the same.
+What: a meaning (``sql_meanings``) is written in a random shape (``Writer``): joins by comma, ON, USING, NATURAL and CROSS JOIN in any
+order and nesting, in parentheses with and without aliases, as derived tables, as CTEs that may shadow tables; conditions at any place
+where their columns are in scope; names quoted or not, in any case, reserved words and odd characters among them, aliases that repeat the
+names of tables; literals with doubled quotes, escapes, blanks and line breaks, in pieces; comments, parentheses and blanks anywhere.
+Representation: a ``Case`` has texts and rows only.
+Invariant: whatever the shape, the text means what the plain one does. Shapes are those of Spark's grammar: a list has no parentheses, and
+JOIN sees what stands since the last comma.
 """
 
 from __future__ import annotations
@@ -18,180 +18,33 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from everview.schema.datatype import INT, STRING, DataType
-from everview.schema.table import Column, Table
+from everview.schema.datatype import STRING, DataType
+from everview.testing.sql_meanings import (
+    NAMES,
+    NUMBERS,
+    TEXTS,
+    Key,
+    Meaning,
+    Named,
+    Part,
+    Row,
+    odd_tables,
+    quoted,
+    random_meaning,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
     from random import Random
 
     from hypothesis.strategies import DrawFn
 
-NAMES = (
-    *("t", "u", "g", "orders", "T_1", "x", "y", "id", "src", "derived", "derived_1", "d_g", "c0", "a_b"),
-    *("order", "select", "from", "Group", "table", "left", "natural", "using", "end", "case", "values", "date", "interval"),
-    *("a b", "a.b", "it's", 'say "hi"', "back`tick", "ä", "日本", "1st", "-- no", "/* no */", "semi;colon", "a\nb", "(", "*"),
-)
-TEXTS = ("a", "b", "", "O'Brien  Jr", "it''s", "  ", "a\nb", "tab\there", "back\\slash", 'say "hi"', "ä日", "-- no", "/*", "%_", "a;b", "`")
-NUMBERS = (0, 1, 2, 3, -1)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-_RESERVED = frozenset(
+_RESERVED_WORDS = (
     "order select from group table left natural using end case values date interval on join where and or not in is as with cross inner "
-    "having by distinct then when else null true false between like right full".split()  # noqa: SIM905
+    "having by distinct then when else null true false between like right full"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A table as everview knows it, under its odd names."""
-
-    name: str
-    columns: tuple[str, ...]
-    types: tuple[DataType, ...]
-
-    @property
-    def ddl(self) -> str:
-        columns = ", ".join(f"{quoted(n)} {str(t).upper()}" for n, t in zip(self.columns, self.types, strict=True))
-        return f"CREATE TABLE {quoted(self.name)} ({columns})"
-
-    def plain(self, index: int) -> Table:
-        """The same table as DuckDB knows it."""
-        return Table(f"s{index}", tuple(Column(f"c{i}", t) for i, t in enumerate(self.types)))
-
-
-Key = tuple[int, int]
-"""An occurrence and a column of its table, by position."""
-Row = tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """Tables, a query in both dialects, and batches of changes: per table rows to insert and rows to delete."""
-
-    tables: tuple[Named, ...]
-    text: str
-    duckdb: str
-    batches: tuple[tuple[tuple[int, tuple[Row, ...], tuple[Row, ...]], ...], ...]
-    in_script: bool
-
-    def __repr__(self) -> str:
-        tables = ";\n".join(t.ddl for t in self.tables)
-        return f"{tables};\n{self.text}\n-- plainly:\n{self.duckdb}\n-- batches: {self.batches}\n-- in a script: {self.in_script}"
-
-
-def quoted(name: str) -> str:
-    """A name in backticks."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def duckdb_literal(value: int | str | None) -> str:
-    """A constant in DuckDB's dialect."""
-    if value is None:
-        return "NULL"
-    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
-
-
-# ---- meanings --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A piece of a query over columns of occurrences; ``write`` gives its text from those of its columns and constants."""
-
-    keys: tuple[Key, ...]
-    constants: tuple[int | str | None, ...]
-    template: str
-    type: DataType = INT
-
-    def write(self, column: Callable[[Key], str], literal: Callable[[Any], str]) -> str:
-        return self.template.format(*map(column, self.keys), *map(literal, self.constants))
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What a query means."""
-
-    occurrences: tuple[int, ...]
-    tables: tuple[Named, ...]
-    conditions: tuple[Part, ...]
-    items: tuple[Part, ...]
-    keys: tuple[Part, ...]
-    kind: str
-
-    def type_of(self, key: Key) -> DataType:
-        return self.tables[self.occurrences[key[0]]].types[key[1]]
-
-    def plainly(self) -> str:
-        """The text for DuckDB."""
-
-        def column(key: Key) -> str:
-            return f"o{key[0]}.c{key[1]}"
-
-        items = [f"{i.write(column, duckdb_literal)} AS r{n}" for n, i in enumerate((*self.keys, *self.items))]
-        source = ", ".join(f"s{t} AS o{n}" for n, t in enumerate(self.occurrences))
-        text = f"SELECT {'DISTINCT ' if self.kind == 'distinct' else ''}{', '.join(items)} FROM {source}"
-        if self.conditions:
-            text += " WHERE " + " AND ".join(f"({c.write(column, duckdb_literal)})" for c in self.conditions)
-        if self.kind == "groups" and self.keys:
-            text += " GROUP BY " + ", ".join(str(n + 1) for n in range(len(self.keys)))
-        return text
-
-
-@st.composite
-def _tables(draw: DrawFn) -> tuple[Named, ...]:
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique_by=str.lower))
-    found = []
-    for name in names:
-        columns = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique_by=str.lower))
-        types = tuple(draw(st.sampled_from((INT, INT, STRING))) for _ in columns)
-        found.append(Named(name, tuple(columns), types))
-    return tuple(found)
-
-
-def _filter(random: Random, key: Key, data_type: DataType) -> Part:
-    values: Sequence[Any] = TEXTS if data_type == STRING else NUMBERS
-    forms = (
-        *("{0} = {1}", "{0} <> {1}", "{0} < {1}", "{0} IN ({1}, {2})", "{0} NOT IN ({1}, {2})", "{0} IS NULL", "{0} IS NOT NULL"),
-        *("{0} BETWEEN {1} AND {2}", "CASE WHEN {0} = {1} THEN TRUE ELSE {0} = {2} END", "{0} = {1} OR {0} IS NULL", "NOT {0} = {1}"),
-    )
-    return Part((key,), (random.choice(values), random.choice(values)), random.choice(forms))
-
-
-def _item(random: Random, meaning: Meaning, keys: Sequence[Key], *, whole: bool = False) -> Part:
-    key = random.choice(keys)
-    if whole or random.random() < 0.5:
-        return Part((key,), (), "{0}", meaning.type_of(key))
-    if meaning.type_of(key) == STRING:
-        forms = ("{0} || {1}", "CASE WHEN {0} = {1} THEN {0} ELSE {1} END", "coalesce({0}, {1})", "{1}")
-        return Part((key,), (random.choice(TEXTS),), random.choice(forms), STRING)
-    forms = ("{0} + {1}", "({0} - {1}) * {0}", "CASE WHEN {0} = {1} THEN {0} ELSE {1} END", "coalesce({0}, {1})", "{1}", "-{0}")
-    return Part((key,), (random.choice(NUMBERS),), random.choice(forms))
-
-
-def _meaning(random: Random, tables: tuple[Named, ...]) -> Meaning:
-    occurrences = tuple(random.randrange(len(tables)) for _ in range(random.randint(1, 4)))
-    bare = Meaning(occurrences, tables, (), (), (), "bag")
-    keys = [(n, c) for n, t in enumerate(occurrences) for c in range(len(tables[t].columns))]
-    conditions = []
-    for n in range(1, len(occurrences)):
-        partner = random.randrange(n)
-        pairs = [(a, b) for a in keys for b in keys if (a[0], b[0]) == (partner, n) and bare.type_of(a) == bare.type_of(b)]
-        chosen = random.sample(pairs, min(len(pairs), random.choice((0, 1, 1, 1, 2))))
-        conditions += [Part(pair, (), "{0} = {1}") for pair in chosen]
-    conditions += [_filter(random, k, bare.type_of(k)) for k in keys if random.random() < 0.15]
-    kind = random.choice(("bag", "bag", "distinct", "groups"))
-    group: list[Part] = []
-    if kind == "groups":
-        group = [_item(random, bare, keys, whole=random.random() < 0.7) for _ in range(random.randint(0, 3))]
-        sums = [k for k in keys if bare.type_of(k) == INT]
-        items = [Part((), (), "COUNT(*)")] + [Part((random.choice(keys),), (), "COUNT({0})")] * random.randint(0, 1)
-        items += [Part((random.choice(sums),), (), "SUM({0})") for _ in range(random.randint(0, 2)) if sums]
-    else:
-        items = [_item(random, bare, keys) for _ in range(random.choice((1, 2, 3, 5, 30)))]
-    return Meaning(occurrences, tables, tuple(conditions), tuple(items), tuple(group), kind)
-
-
-# ---- shapes ----------------------------------------------------------------------------------------------------------
+_RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 @dataclass(slots=True)
@@ -255,11 +108,19 @@ class Writer:
         mark = self.random.choice(("'", "'", '"'))
         if value and self.random.random() < 0.2:
             cut = self.random.randrange(len(value))
-            return f"{self.quote(value[:cut], mark)}{self.random.choice((' ', self.gap()))}{self.quote(value[cut:], mark)}"
+            return (
+                f"{self.quote(value[:cut], mark)}{self.random.choice((' ', self.gap()))}{self.quote(value[cut:], mark)}"
+            )
         return self.quote(value, mark)
 
     def quote(self, value: str, mark: str) -> str:
-        escapes = {"\n": ("\n", "\\n"), "\t": ("\t", "\\t"), "\\": ("\\\\",), mark: (mark * 2, "\\" + mark), "ä": ("ä", "\\u00e4")}
+        escapes = {
+            "\n": ("\n", "\\n"),
+            "\t": ("\t", "\\t"),
+            "\\": ("\\\\",),
+            mark: (mark * 2, "\\" + mark),
+            "ä": ("ä", "\\u00e4"),
+        }
         return mark + "".join(self.random.choice(escapes.get(c, (c,))) for c in value) + mark
 
     def around(self, text: str) -> str:
@@ -307,7 +168,9 @@ class Writer:
         else:
             alias = self.fresh(taken)
             text = f"{self.name(table.name)}{self.gap()}{self.random.choice(('', self.word('AS') + ' '))}{self.name(alias)}"
-        visible = [(name, ((occurrence, i),)) for i, name in enumerate(table.columns)]
+        visible: list[tuple[str, tuple[Key, ...]]] = [
+            (name, ((occurrence, i),)) for i, name in enumerate(table.columns)
+        ]
         pending = [c for c in self.meaning.conditions if all(k[0] == occurrence for k in c.keys)]
         return Scope(text, [alias], visible, {keys[0]: [(alias, name)] for name, keys in visible}, pending)
 
@@ -397,8 +260,17 @@ class Writer:
         cut = self.random.randint(1, len(occurrences) - 1)
         shuffled = self.random.sample(occurrences, len(occurrences))
         taken = list(taken)
-        left = self.join(shuffled[:cut], taken) if cut > 1 and self.random.random() < 0.6 else self.item(shuffled[:cut], taken)
-        right = self.item(shuffled[cut:], [*taken, *left.aliases])
+        left = (
+            self.join(shuffled[:cut], taken)
+            if cut > 1 and self.random.random() < 0.6
+            else self.item(shuffled[:cut], taken)
+        )
+        comma = left.has_comma or self.random.random() < 0.2  # then a JOIN would see what stands since the last comma
+        taken += left.aliases
+        if comma and len(shuffled) - cut > 1 and self.random.random() < 0.7:
+            right = self.join(shuffled[cut:], taken)
+        else:
+            right = self.item(shuffled[cut:], taken)
         both = Scope(
             "",
             left.aliases + right.aliases,
@@ -406,14 +278,16 @@ class Writer:
             left.qualified | right.qualified,
             left.pending + right.pending,
         )
-        sides = [{k[0] for _, keys in side.visible for k in keys} | {k[0] for k in side.qualified} for side in (left, right)]
+        sides = [
+            {k[0] for _, keys in side.visible for k in keys} | {k[0] for k in side.qualified} for side in (left, right)
+        ]
         between = [c for c in self.meaning.conditions if len(c.keys) == 2 and self.crosses(c, *sides)]
         both.pending += between
         merged = self.mergeable(left, right, between)
         common = {n for n in left.names() if n in right.names()}
-        forms = ["ON", "ON", "CROSS", ","] + (["USING"] * 3 if merged else [])
+        forms = ["ON", "ON", "CROSS"] + (["USING"] * 3 if merged else [])
         forms += ["NATURAL"] * 2 if all(n in merged for n in common) else []
-        form = "," if left.has_comma else self.random.choice(forms)  # a JOIN would see what stands since the last comma
+        form = "," if comma else self.random.choice(forms)
         if form in ("USING", "NATURAL"):
             names = [n for n in merged if form == "NATURAL" or self.random.random() < 0.8] or list(merged)[:1]
             return self.merge(left, right, both, form, {n: merged[n] for n in names})
@@ -455,7 +329,9 @@ class Writer:
             both.text = f"{left.text}{self.gap()}{self.words('NATURAL JOIN')} {right.text}"
         else:
             names = ", ".join(map(self.name, merged))
-            both.text = f"{left.text}{self.gap()}{self.word('JOIN')} {right.text}{self.gap()}{self.word('USING')} ({names})"
+            both.text = (
+                f"{left.text}{self.gap()}{self.word('JOIN')} {right.text}{self.gap()}{self.word('USING')} ({names})"
+            )
         return both
 
     # The whole.
@@ -497,12 +373,28 @@ class Writer:
 # ---- cases -----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Tables, a query in both dialects, and batches of changes: per table rows to insert and rows to delete."""
+
+    tables: tuple[Named, ...]
+    text: str
+    duckdb: str
+    batches: tuple[tuple[tuple[int, tuple[Row, ...], tuple[Row, ...]], ...], ...]
+    in_script: bool
+
+    def __repr__(self) -> str:
+        tables = ";\n".join(t.ddl for t in self.tables)
+        return f"{tables};\n{self.text}\n-- plainly:\n{self.duckdb}\n-- batches: {self.batches}\n-- in a script: {self.in_script}"
+
+
 @st.composite
 def cases(draw: DrawFn) -> Case:
     """Random tables, a query over them in a random shape, and random batches."""
-    tables = draw(_tables())
-    random = draw(st.randoms(use_true_random=False))
-    meaning = _meaning(random, tables)
+    tables = draw(odd_tables())
+    size = draw(st.sampled_from((1, 2, 3, 3, 4, 4, 5)))
+    random = draw(st.randoms(use_true_random=True))
+    meaning = random_meaning(random, tables, size)
     text = Writer(random, meaning).query()
     held: list[list[Row]] = [[] for _ in tables]
     batches = []
@@ -529,9 +421,39 @@ def mutilated(draw: DrawFn) -> tuple[tuple[Named, ...], str]:
     """A text of a random shape, some of its tokens gone, doubled, exchanged, or replaced by others."""
     case = draw(cases())
     tokens = re.findall(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\w+|\s+|[^\w\s]", case.text)
-    random = draw(st.randoms(use_true_random=False))
-    others = ["(", ")", ",", "*", ".", "'", "`", "SELECT", "FROM", "WHERE", "GROUP BY", "JOIN", "ON", "USING", "NOT", "-", "NULL", "1e400"]
-    others += ["99999999999999999999999999999999999999999", "INTERVAL 1 DAY", "DATE '2024-02-30'", "COUNT(*)", "SUM", "CASE", "END", "::", "[", "\0"]
+    random = draw(st.randoms(use_true_random=True))
+    others = [
+        "(",
+        ")",
+        ",",
+        "*",
+        ".",
+        "'",
+        "`",
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "GROUP BY",
+        "JOIN",
+        "ON",
+        "USING",
+        "NOT",
+        "-",
+        "NULL",
+        "1e400",
+    ]
+    others += [
+        "99999999999999999999999999999999999999999",
+        "INTERVAL 1 DAY",
+        "DATE '2024-02-30'",
+        "COUNT(*)",
+        "SUM",
+        "CASE",
+        "END",
+        "::",
+        "[",
+        "\0",
+    ]
     for _ in range(random.randint(1, 4)):
         at = random.randrange(len(tokens)) if tokens else 0
         change = random.choice(("drop", "double", "swap", "replace", "insert"))
