@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -16,6 +17,9 @@ from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BIGINT, DATE, INT, STRING, TIMESTAMP, Kind
 from everview.sql.coercion import cast_to
 from everview.sql.literal import CoercionError, add_days, add_months
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _DAY = 86_400_000_000
 _MONTHS = {"YEAR": 12, "MONTH": 1}
@@ -88,18 +92,26 @@ def add_interval(operand: Expression, interval: Interval) -> Expression:
         raise CoercionError("the interval is out of range")
     if interval.months is not None:
         months = Literal(interval.months, INT)
-        if isinstance(operand, Literal) and isinstance(operand.value, int) and is_date:
-            return Literal(add_months(operand.value, interval.months), DATE)
         if is_date:
-            return Call("add_months", (operand, months), DATE, operand.nullable)
+            return _folded(operand, interval.months, add_months) or Call(
+                "add_months", (operand, months), DATE, operand.nullable
+            )
         return Call("timestamp_add_months", (operand, months), operand.type, operand.nullable)
     if is_date and interval.whole_days:
         days = interval.micros // _DAY
-        if isinstance(operand, Literal) and isinstance(operand.value, int):
-            return Literal(add_days(operand.value, days), DATE)
-        return Call("date_add", (operand, Literal(days, INT)), DATE, operand.nullable)
+        return _folded(operand, days, add_days) or Call(
+            "date_add", (operand, Literal(days, INT)), DATE, operand.nullable
+        )
     operand = cast_to(operand, TIMESTAMP) if is_date else operand
     return Call("timestamp_add", (operand, Literal(interval.micros, BIGINT)), operand.type, operand.nullable)
+
+
+def _folded(operand: Expression, amount: int, add: Callable[[int, int], int | None]) -> Literal | None:
+    """A constant date plus an amount; None if the date is no constant, or the sum no date that can be written as one."""
+    if not isinstance(operand, Literal) or not isinstance(operand.value, int):
+        return None
+    found = add(operand.value, amount)
+    return None if found is None else Literal(found, DATE)
 
 
 def _literal(node: exp.Interval) -> Interval:

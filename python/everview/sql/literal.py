@@ -60,22 +60,20 @@ def _decimal_literal(value: Decimal) -> Literal:
     return Literal(value, decimal(precision, scale))
 
 
-def add_days(date: int, days: int) -> int:
-    """A date, in days since 1970, some days later."""
-    if not 1 <= date + days + _EPOCH <= dt.date.max.toordinal():
-        raise CoercionError("the date is out of range")
-    return date + days
+def add_days(date: int, days: int) -> int | None:
+    """A date, in days since 1970, some days later; None beyond the years 1 to 9999, which is left to the evaluator."""
+    return date + days if 1 <= date + days + _EPOCH <= dt.date.max.toordinal() else None
 
 
-def add_months(days: int, months: int) -> int:
-    """A date, in days since 1970, some months later: the same day, or the last of the month if there is none."""
+def add_months(days: int, months: int) -> int | None:
+    """A date, in days since 1970, some months later: the same day, or the last of the month if there is none; None as in ``add_days``."""
     date = dt.date.fromordinal(days + _EPOCH)
     year, month = divmod(date.year * 12 + date.month - 1 + months, 12)
     try:
         day = min(date.day, calendar.monthrange(year, month + 1)[1])
         return dt.date(year, month + 1, day).toordinal() - _EPOCH
     except ValueError:
-        raise CoercionError("the date is out of range") from None
+        return None
 
 
 def cast_literal(literal: Literal, target: DataType) -> Literal | None:
