@@ -33,7 +33,7 @@ def counted(output, code):
                 passed += int(number)
             else:
                 failed += int(number)
-    return passed, failed or (code != 0)  # a command that ends without saying why is a failure too
+    return passed, failed or int(code != 0)  # a command that ends without saying why is a failure too
 
 
 class Lane(threading.Thread):

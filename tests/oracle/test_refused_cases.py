@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import everview as ev
 import pytest
-from everview.testing.fallible import Trial
+from everview.testing.fallible import Trial, Way
 from everview.testing.oracle import MULTIPLICITY
 from everview.testing.refusals import Trying
 
@@ -20,7 +20,7 @@ def signed(tables, changes):
     return batch
 
 
-@pytest.fixture(params=[True, False], ids=["deltas", "no_deltas"])
+@pytest.fixture(params=Way, ids=lambda way: way.name.lower())
 def check(request):
     """Runs batches over views in a session and its twin; each says what must become of it."""
 
@@ -32,7 +32,7 @@ def check(request):
         try:
             for verdict, changes in batches:
                 before = trying.refused
-                trying.attempt(signed(tables, changes), deltas=request.param)
+                trying.attempt(signed(tables, changes), request.param)
                 assert (trying.refused > before) == (verdict == REFUSED), (verdict, changes)
             trying.finish()
         finally:

@@ -81,12 +81,21 @@ class Card:
     other: int = 0
 
 
+class Way(StrEnum):
+    """How a batch is handed over."""
+
+    DELTAS = "with deltas"
+    SILENT = "without deltas"
+    STREAM = "with deltas in pieces"
+    LENIENT = "with deltas, absent rows ignored"
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A batch that may be refused."""
 
     cards: tuple[Card, ...]
-    deltas: bool = True
+    way: Way = Way.DELTAS
 
     def changes(
         self, tables: Mapping[str, Table], rows: Mapping[str, Counter[Row]]
@@ -107,13 +116,14 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Trial:
-    """Tables, views and batches; ``windows`` says of how many rows a table is a FIFO window."""
+    """Tables, views and batches; ``windows`` says of how many rows a table is a FIFO window. ``late``: a view to create between batches."""
 
     tables: tuple[Table, ...]
     views: tuple[str, ...]
     attempts: tuple[Attempt, ...]
     windows: Mapping[str, int]
     subscribed: bool = False
+    late: str | None = None
 
     @property
     def ddl(self) -> str:
@@ -126,9 +136,9 @@ class Trial:
     def __repr__(self) -> str:
         lines = [self.ddl, *self.views]
         for n, attempt in enumerate(self.attempts):
-            lines.append(f"batch {n} (deltas={attempt.deltas}):")
+            lines.append(f"batch {n} ({attempt.way}):")
             lines += [f"  {c.act} {c.table} {c.row} x{c.times} ({c.other})" for c in attempt.cards]
-        return "\n".join([*lines, f"subscribed={self.subscribed}"])
+        return "\n".join([*lines, f"subscribed={self.subscribed} late={self.late}"])
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
         printer.text(repr(self))
@@ -168,6 +178,7 @@ def _played(card: Card, table: Table, held: Counter[Row]) -> list[tuple[Row, int
 
 T = TypeVar("T")
 SEED, PARTS = 8, 80
+WAYS = (Way.DELTAS, Way.DELTAS, Way.SILENT, Way.STREAM, Way.LENIENT)
 
 
 ACTS = (Act.INSERT, Act.DELETE, Act.REPLACE, Act.EVADE, Act.INSERT, Act.DELETE, Act.REPLACE, Act.BLINK)
@@ -344,7 +355,7 @@ def _attempt(dice: _Dice, pools: Mapping[str, Sequence[Row]], largest: int) -> A
         cards.append(
             Card(act, table, dice.pick(pools[table]), dice.pick((1, 1, 1, 2, largest)), dice.random.randrange(6))
         )
-    return Attempt(tuple(dice.kept(cards)), deltas=not dice.chance(4))
+    return Attempt(tuple(dice.kept(cards)), dice.pick(WAYS))
 
 
 def make_trial(
@@ -364,7 +375,8 @@ def make_trial(
     attempts = dice.kept([Attempt(tuple(dice.kept(first))), *attempts], 1)
     windows = {t.name: dice.random.randint(1, 4) for t in tables[:1] if not t.primary_key and dice.chance(8)}
     windows = windows if largest < 10 else {}
-    return Trial(tables, tuple(views), tuple(attempts), windows, subscribed=dice.chance(5))
+    late = dice.kept([_view(dice, tables, dice.pick(list(QueryKind)), 2)][: dice.chance(3)])
+    return Trial(tables, tuple(views), tuple(attempts), windows, dice.chance(5), late[0] if late else None)
 
 
 def trials(kind: QueryKind, *, max_atoms: int = 3, max_views: int = 1, largest: int = 3) -> SearchStrategy[Trial]:

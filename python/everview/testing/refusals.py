@@ -12,18 +12,19 @@ from functools import partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 import everview
 from everview.errors import ChangeError
 from everview.plan.view_lookup import view_lookups
 from everview.testing.asserts import DeltaSum
-from everview.testing.fallible import NAN, Attempt, Trial
+from everview.testing.fallible import NAN, Attempt, Trial, Way
 from everview.testing.oracle import MULTIPLICITY, Row, bits, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
-
+    from everview.session.commit import OnMissing
     from everview.session.session import Session
     from everview.session.view import View
 
@@ -78,13 +79,31 @@ def _bag(table: pa.Table) -> Counter[Row]:
     return bag
 
 
+def _apply(session: Session, changes: Changes, way: Way) -> dict[str, pa.Table]:
+    """The deltas of the views, none where the way gives none. What is handed out in pieces belongs to a batch that stands."""
+    if way is not Way.STREAM:
+        missing: OnMissing = "ignore" if way is Way.LENIENT else "error"
+        return session.apply(changes, deltas=way is not Way.SILENT, on_missing=missing)
+    pieces: dict[str, list[pa.RecordBatch]] = {name: [] for name in session.views}
+    version = session.version
+    try:
+        session.apply_stream(changes, lambda name, rows: pieces[name].append(rows))
+    finally:
+        assert session.version > version or not any(pieces.values()), "a refused batch handed something out"
+    found = {}
+    for name, view in session.views.items():
+        schema = view.schema.append(pa.field(MULTIPLICITY, pa.int64(), nullable=False))
+        found[name] = pa.Table.from_batches(pieces[name], schema)
+    return found
+
+
 class Trying:
     """One trial: ``tried`` sees every batch, ``spared`` only those that are valid."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
         self.tables = {t.name: t for t in trial.tables}
-        self.accepted: list[Changes] = []
+        self.accepted: list[tuple[Changes, Way]] = []
         self.refused = 0
         self.tried = self._session()
         self.spared = self._session()
@@ -93,11 +112,11 @@ class Trying:
         try:
             self._create(self.tried)
         except ChangeError:  # a view that fails on empty tables, such as 1 / COUNT(*): it must leave no trace either
-            self.accepted.append(self._handed_over(self.attempts.pop(0)))
-            self.tried.apply(self.accepted[0])
+            self.accepted.append((self._handed_over(self.attempts.pop(0)), Way.DELTAS))
+            _apply(self.tried, *self.accepted[0])
             self._create(self.tried)
-        for changes in self.accepted:
-            self.spared.apply(changes)
+        for before in self.accepted:
+            _apply(self.spared, *before)
         self._create(self.spared)
         if trial.subscribed:
             self._subscribe(self.tried)
@@ -125,9 +144,11 @@ class Trying:
     def run(self) -> None:
         """All batches, then one that empties the tables, then the first again."""
         for attempt in self.attempts:
-            self.attempt(self._handed_over(attempt), deltas=attempt.deltas)
+            self.attempt(self._handed_over(attempt), attempt.way)
+            if self.trial.late is not None:
+                self._create_late(self.trial.late)
         self.finish()
-        self.attempt(self._handed_over(self.trial.attempts[0]), deltas=True)
+        self.attempt(self._handed_over(self.trial.attempts[0]))
 
     def finish(self) -> None:
         """A snapshot, and a batch that empties the tables."""
@@ -138,7 +159,7 @@ class Trying:
             for name in self.tables
             if name not in self.trial.windows  # windows list copies one by one, and forget by themselves
         }
-        self.attempt(everything, deltas=True)
+        self.attempt(everything)
 
     def _handed_over(self, attempt: Attempt) -> Changes:
         rows = {name: self._held(name) for name in self.tables}
@@ -154,24 +175,23 @@ class Trying:
             held[tuple(NAN if v != v else v for v in values)] += count  # noqa: PLR0124
         return held
 
-    def _judged(self, changes: Changes) -> tuple[Session | None, str]:
+    def _judged(self, changes: Changes, way: Way) -> tuple[Session | None, str]:
         """A session built anew over the rows after the batch, or None and the reason why there is none."""
         session = self._session()
         try:
-            for before in self.accepted:
-                session.apply(before, deltas=False)
-            session.apply(changes, deltas=False)
+            for before, its_way in [*self.accepted, (changes, way)]:
+                session.apply(before, deltas=False, on_missing="ignore" if its_way is Way.LENIENT else "error")
             self._create(session)
         except ChangeError as error:
             session.close()
             return None, str(error)
         return session, ""
 
-    def attempt(self, changes: Changes, *, deltas: bool) -> None:
+    def attempt(self, changes: Changes, way: Way = Way.DELTAS) -> None:
         """One batch: refused without a trace, or accepted with the right result."""
-        expected, reason = self._judged(changes)
+        expected, reason = self._judged(changes, way)
         try:
-            found, refusal = self.tried.apply(changes, deltas=deltas), None
+            found, refusal = _apply(self.tried, changes, way), None
         except ChangeError as error:
             found, refusal = {}, error
         if refusal is not None:
@@ -180,12 +200,12 @@ class Trying:
             self._compare(f"a refused batch left a trace: {changes}\n{refusal}")
             return
         assert expected is not None, f"accepted, though the state after the batch is invalid: {changes}\n{reason}"
-        other = self.spared.apply(changes, deltas=deltas)
-        self.accepted.append(changes)
+        other = _apply(self.spared, changes, Way.DELTAS if way is Way.STREAM else way)
+        self.accepted.append((changes, way))
         after = f"after {changes}"
         assert {n: _bag(d) for n, d in found.items()} == {n: _bag(d) for n, d in other.items()}, f"deltas {after}"
         for name, total in self.totals.items():
-            if deltas:
+            if way is not Way.SILENT:
                 total.add(found[name])
                 total.check(self.tried.view(name))
             else:
@@ -193,6 +213,17 @@ class Trying:
         self._compare(after)
         _assert_same(_built(observed(self.tried)), _built(observed(expected)), f"not what is built anew {after}")
         expected.close()
+
+    def _create_late(self, sql: str) -> None:
+        """A view created between batches, and dropped again; or refused, without a trace either."""
+        try:
+            view = self.tried.create_view("late", sql)
+        except ChangeError as error:
+            self._compare(f"a refused view left a trace: {sql}\n{error}")
+            return
+        view.to_arrow(multiplicity=True)
+        view.drop()
+        self._compare(f"a dropped view left a trace: {sql}")
 
     def _compare(self, what: str) -> None:
         _assert_same(observed(self.tried), observed(self.spared), what)
