@@ -1,5 +1,7 @@
 """Every bug that random testing has found, as a minimal case."""
 
+from decimal import Decimal
+
 import everview as ev
 import pytest
 from everview.testing.asserts import DeltaSum, assert_view_is_recomputed
@@ -52,3 +54,45 @@ def test_group_key_over_several_tables(oracle, select):
             total.add(db.apply(changes)["v"])
             total.check(view)
             assert_view_is_recomputed(db, view, oracle)
+
+
+@pytest.mark.parametrize("literal", ["'O''Brien  Jr'", "'O\\'Brien  Jr'", '"O\'Brien  Jr"', "'O''Brien' '  Jr'"])
+def test_blanks_beside_a_doubled_quote(literal):
+    """Blanks of a literal with '' were collapsed."""
+    with ev.connect() as db:
+        db.execute("CREATE TABLE t (n STRING)")
+        view = db.create_view("v", f"SELECT n FROM t WHERE n = {literal}")
+        db.insert("t", [("O'Brien  Jr",), ("O'Brien Jr",)])
+        assert list(view) == [("O'Brien  Jr",)]
+
+
+def test_two_atoms_of_one_name(oracle):
+    """The atom of a derived table and one of a join in parentheses were taken for one: 2 rows instead of 4."""
+    with ev.connect() as db:
+        db.execute("CREATE TABLE g (src INT, dst INT); CREATE TABLE h (dst INT, x INT)")
+        query = "SELECT d.src, g.dst, h.x FROM (SELECT src FROM g) d JOIN (g JOIN h ON g.dst = h.dst) ON d.src = g.src"
+        view = db.create_view("v", query)
+        db.apply({"g": [(1, 2), (1, 3)], "h": [(2, 5), (3, 6)]})
+        assert view.count() == 4
+        assert_view_is_recomputed(db, view, oracle)
+
+
+def test_a_comma_binds_weaker_than_a_join(oracle):
+    """NATURAL JOIN took the columns of what stands before the comma for its own."""
+    with ev.connect() as db:
+        db.execute("CREATE TABLE a (x INT, z INT); CREATE TABLE b (y INT); CREATE TABLE c (x INT, y INT)")
+        view = db.create_view("v", "SELECT a.x AS ax, c.x AS cx, c.y FROM a, b NATURAL JOIN c")
+        db.apply({"a": [(1, 0), (2, 0)], "b": [(7,)], "c": [(1, 7), (3, 7)]})
+        assert view.count() == 4
+        assert_view_is_recomputed(db, view, oracle)
+
+
+def test_decimals_without_a_common_type():
+    """The three columns were joined as DECIMAL(38,0), in which 1.4 is 1."""
+    with ev.connect() as db:
+        db.execute(
+            "CREATE TABLE a (x DECIMAL(20,0)); CREATE TABLE b (x DECIMAL(38,18)); CREATE TABLE c (x DECIMAL(38,0))"
+        )
+        view = db.create_view("v", "SELECT a.x AS a, b.x AS b, c.x AS c FROM a JOIN b ON a.x = b.x JOIN c ON b.x = c.x")
+        db.apply({"a": [(1,), (2,)], "b": [(Decimal("1.4"),), (Decimal(2),)], "c": [(1,), (2,)]})
+        assert list(view) == [(2, 2, 2)]

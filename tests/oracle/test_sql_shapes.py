@@ -1,12 +1,16 @@
 """Random SQL texts against DuckDB: however a query is written, it means the same (see ``everview.testing.sql_shapes``)."""
 
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
 import everview as ev
 import pytest
 from everview.schema.arrow import arrow_schema
 from everview.testing.asserts import DeltaSum, assert_view_equals
 from everview.testing.oracle import Sql, repeated
 from everview.testing.sql_meanings import quoted
-from everview.testing.sql_shapes import cases, mutilated
+from everview.testing.sql_shapes import cases
+from everview.testing.sql_soup import TABLES, mutilated, wild_queries
 from hypothesis import event, given, settings
 
 
@@ -53,16 +57,36 @@ def test_a_text_means_what_it_says(case, oracle):
         event(f"{len(case.duckdb.split(' AS o')) - 1} occurrences")
 
 
+def refused(db, text):
+    """Creates a view and reads it; the code of the error if it is refused, by an error that is ours and no bug."""
+    try:
+        view = db.create_view("v", text, replace=True)
+        view.to_arrow()
+        assert view.explain()
+        assert view.explain("json")
+    except ev.InternalError as error:
+        pytest.fail(f"{error}\n{text}")
+    except ev.EverviewError as error:
+        assert len(str(error)) < 3000
+        return error.code
+    return ""
+
+
 @settings(max_examples=100)
 @given(damaged=mutilated())
 def test_whatever_the_text_errors_are_ours(damaged):
     tables, text = damaged
     with ev.connect() as db:
         db.execute(";\n".join(t.ddl for t in tables))
-        try:
-            db.create_view("v", text)
-        except ev.InternalError as error:
-            pytest.fail(f"{error}\n{text}")
-        except ev.EverviewError as error:
-            assert error.code
-            event(error.code)
+        event(refused(db, text))
+
+
+@settings(max_examples=20)
+@given(queries=wild_queries())
+def test_whatever_the_expression_errors_are_ours(queries):
+    with ev.connect() as db:
+        db.execute(TABLES)
+        row = (1, 2, "a", date(2024, 1, 1), datetime(2024, 1, 1, tzinfo=UTC), Decimal("1.50"), 0.5, True)
+        db.apply({"t": [row, (None,) * 8], "u": [(1, Decimal("1.5"), "a")]})
+        for query in queries:
+            event(refused(db, query))

@@ -52,7 +52,7 @@ def explain(
     format: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(Format))}.")] = "text",  # noqa: A002
     output: Annotated[Path | None, typer.Option(help="Write to this file.", metavar="FILE")] = None,
     shards: Annotated[
-        int | None, typer.Option(help="Also show how it is spread over so many shards (text, json).")
+        int | None, typer.Option(help="Also show how it is spread over so many shards (text, json).", min=1)
     ] = None,
 ) -> None:
     """Show how a query would be maintained: its class, its join tree, what that guarantees, and why."""

@@ -7,6 +7,7 @@ and the like are written in terms of other operations here, so evaluators see a 
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +20,7 @@ from everview.sql.coercion import arithmetic, case, cast_to, compare, in_list, l
 from everview.sql.intervals import Interval, add_interval, interval_of
 from everview.sql.literal import CoercionError, in_range, number_literal
 from everview.sql.reject import HAS_NO_PARTNER, HAS_PARTNER, ONE_VALUE, close_matches, mismatch, reject
-from everview.sql.spans import text_of
+from everview.sql.spans import source_of, text_of
 from everview.sql.types import data_type_of
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class ExpressionLowering:
     def _is_suffixed_number(self, node: exp.Expr) -> bool:
         """Whether a node, which sqlglot has as a cast, is a number like ``5L``."""
         number = isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and not node.this.is_string
-        return number and text_of(node, self.sql)[:1] in tuple("0123456789.")
+        return number and re.fullmatch(r"[0-9.][0-9.a-zA-Z+-]*", source_of(node, self.sql)) is not None
 
     # Conditions.
 

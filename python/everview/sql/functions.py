@@ -97,18 +97,19 @@ def _abs(args: Arguments) -> Expression:
 def _round(args: Arguments) -> Expression:
     operand = as_number(args[0], "ROUND")
     digits = args[1] if len(args) > 1 else Literal(0, INT)
-    if not isinstance(digits, Literal) or not isinstance(digits.value, int):
-        raise CoercionError("the number of digits of ROUND must be an integer literal")
+    places = digits.value if isinstance(digits, Literal) and digits.type.is_integer else None
+    if not isinstance(places, int) or not -(1 << 31) <= places < 1 << 31:
+        raise CoercionError("the number of digits of ROUND must be a literal of type `int`")
     data_type = operand.type
     if data_type.kind is Kind.DECIMAL:
         whole = data_type.precision - data_type.scale + 1
-        scale = min(data_type.scale, digits.value)
+        scale = min(data_type.scale, places)
         data_type = (
-            decimal(min(MAX_PRECISION, max(whole, 1 - digits.value)), 0)
-            if digits.value < 0
+            decimal(min(MAX_PRECISION, max(whole, 1 - places)), 0)
+            if places < 0
             else decimal(min(MAX_PRECISION, whole + scale), scale)
         )
-    return Call("round", (operand, Literal(digits.value, INT)), data_type, operand.nullable)
+    return Call("round", (operand, Literal(places, INT)), data_type, operand.nullable)
 
 
 def _whole(op: str) -> Callable[[Arguments], Expression]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from everview.errors import cut
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BIGINT, DATE, INT, STRING, TIMESTAMP, Kind
 from everview.sql.coercion import cast_to
@@ -76,7 +77,7 @@ def interval_from_text(text: str) -> Interval:
     """An interval from option text such as ``INTERVAL 1 HOUR`` or ``2 days``."""
     match = re.fullmatch(r"\s*(?:interval\s+)?'?(-?[0-9]+)'?\s+([a-z]+)\s*'?\s*", text, re.IGNORECASE)
     if match is None:
-        raise CoercionError(f"`{text}` is not an interval")
+        raise CoercionError(f"`{cut(text)}` is not an interval")
     return _of_unit(match[1], match[2])
 
 
@@ -134,13 +135,13 @@ def _of_unit(text: str, unit: str) -> Interval:
     name = unit.upper().removesuffix("S")
     match = re.fullmatch(r"([+-]?)([0-9]{1,30})(?:\.([0-9]+))?", text)
     if match is None or (match[3] and name != "SECOND"):
-        raise CoercionError(f"`{text}` is not an amount of {unit}")
+        raise CoercionError(f"`{cut(text)}` is not an amount of {cut(unit)}")
     sign = -1 if match[1] == "-" else 1
     amount = sign * int(match[2])
     if name in _MONTHS:
         return Interval(months=amount * _MONTHS[name])
     if name not in _MICROS:
-        raise CoercionError(f"`{unit}` is not a unit of intervals")
+        raise CoercionError(f"`{cut(unit)}` is not a unit of intervals")
     fraction = sign * int((match[3] or "0").ljust(6, "0")[:6])
     return Interval(micros=amount * _MICROS[name] + fraction, whole_days=name in ("WEEK", "DAY"))
 
@@ -150,17 +151,17 @@ def _of_span(text: str, first: str, last: str) -> Interval:
     if (first, last) == ("YEAR", "MONTH"):
         match = re.fullmatch(r"([+-]?)([0-9]{1,30})-([0-9]{1,30})", text)
         if match is None:
-            raise CoercionError(f"`{text}` is not an interval of years and months")
+            raise CoercionError(f"`{cut(text)}` is not an interval of years and months")
         months = int(match[2]) * 12 + int(match[3])
         return Interval(months=-months if match[1] else months)
     units = ["DAY", "HOUR", "MINUTE", "SECOND"]
     match = re.fullmatch(r"([+-]?)([0-9 :]{1,60})(?:\.([0-9]{1,9}))?", text)
     if match is None or first not in units or last not in units:
-        raise CoercionError(f"`{text}` is not an interval {first} TO {last}")
+        raise CoercionError(f"`{cut(text)}` is not an interval {first} TO {last}")
     fields = re.split(r"[ :]", match[2])
     names = units[units.index(first) : units.index(last) + 1]
     if len(fields) != len(names) or not all(fields):
-        raise CoercionError(f"`{text}` is not an interval {first} TO {last}")
+        raise CoercionError(f"`{cut(text)}` is not an interval {first} TO {last}")
     micros = sum(int(f) * _MICROS[n] for f, n in zip(fields, names, strict=True))
     micros += int((match[3] or "0").ljust(6, "0")[:6])
     return Interval(micros=-micros if match[1] == "-" else micros, whole_days=False)

@@ -11,6 +11,7 @@ import datetime as dt
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 
+from everview.errors import cut
 from everview.query.expression import Literal
 from everview.schema.datatype import BIGINT, DOUBLE, INT, DataType, Kind, decimal
 
@@ -170,4 +171,4 @@ def _ordinal(text: str, match: re.Match[str], kind: Kind) -> int:
 
 
 def _bad(text: str, target: DataType) -> CoercionError:
-    return CoercionError(f"`{text}` is not a value of type `{target}`")
+    return CoercionError(f"`{cut(text)}` is not a value of type `{target}`")

@@ -21,7 +21,7 @@ from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.reject import HAS_NO_PARTNER, HAS_PARTNER, close_matches, mismatch, reject
 from everview.sql.scope import NamedExpression, Relation, Scope, qualified
-from everview.sql.spans import keyword_span, span_of, text_of
+from everview.sql.spans import keyword_span, source_of, span_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -355,4 +355,4 @@ def _output_name(node: exp.Expr, sql: str) -> str:
     """The name of a column without an alias: its own, or its text."""
     while isinstance(node, exp.Paren):
         node = node.this
-    return node.name if isinstance(node, exp.Column) else text_of(node, sql)
+    return node.name if isinstance(node, exp.Column) else source_of(node, sql)

@@ -26,7 +26,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from everview.errors import SchemaError, Span, SqlParseError
+from everview.errors import SchemaError, Span, SqlParseError, cut
 from everview.sql.names import why_no_name
 from everview.sql.nesting import check_nesting, room_to_recurse, too_deep
 
@@ -162,11 +162,13 @@ def parse(sql: str) -> list[exp.Expr]:
     dialect = _Dialect()
     try:
         tokens = _with_doubled_quotes(dialect.tokenize(sql), sql)
-        _check_names(tokens, sql)
         check_nesting(tokens, sql)
         with room_to_recurse():
             trees = dialect.parser().parse(tokens, sql)
-        return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+        found = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+        for tree in found:
+            _check_names(tree, sql)
+        return found  # noqa: TRY300
     except RecursionError:
         raise too_deep(sql) from None
     except ParseError as error:
@@ -201,12 +203,11 @@ def _with_doubled_quotes(tokens: list[Token], sql: str) -> list[Token]:
     return found
 
 
-def _check_names(tokens: list[Token], sql: str) -> None:
-    for token in tokens:
-        wrong = why_no_name(token.text) if token.token_type is TokenType.IDENTIFIER else None
+def _check_names(tree: exp.Expr, sql: str) -> None:
+    for identifier in tree.find_all(exp.Identifier):
+        wrong = why_no_name(identifier.name)
         if wrong is not None:
-            span = Span(token.start, token.end + 1)
-            raise SchemaError("INVALID_NAME", wrong, sql=sql, span=span, hint="give it another name")
+            raise SchemaError("INVALID_NAME", wrong, sql=sql, span=span_of(identifier), hint="give it another name")
 
 
 def parse_query(sql: str) -> exp.Expr:
@@ -230,10 +231,15 @@ def span_of(node: exp.Expr) -> Span:
     return span_of(node.parent) if node.parent is not None else Span(0, 0)
 
 
-def text_of(node: exp.Expr, sql: str) -> str:
+def source_of(node: exp.Expr, sql: str) -> str:
     """The source text of a node, white space collapsed."""
     span = span_of(node)
     return re.sub(r"\s+", " ", sql[span.start : span.end]).strip()
+
+
+def text_of(node: exp.Expr, sql: str) -> str:
+    """The source text of a node as a message shows it."""
+    return cut(source_of(node, sql))
 
 
 def keyword_span(sql: str, within: Span, words: str) -> Span:

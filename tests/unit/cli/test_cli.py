@@ -67,7 +67,7 @@ def test_explain_reads_standard_input(run):
         (["explain", "--schema", "SCHEMA", "SELECT FROM WHERE"], "[SYNTAX_ERROR]"),
         (["explain", "--schema", "SCHEMA", "--format", "pdf", HOP], "[UNKNOWN_EXPLAIN_FORMAT]"),
         (["explain", "--schema", "SCHEMA", "--format", "svg", "--shards", "4", HOP], "[UNKNOWN_EXPLAIN_FORMAT]"),
-        (["explain", "--schema", "SCHEMA", "--shards", "0", HOP], "0"),
+        (["explain", "--schema", "SCHEMA", "--shards", "0", HOP], "--shards"),
         (["explain", "--schema", "/no/such/file", HOP], "No such file"),
         (["explain", "--schema", "SCHEMA", "--output", "/no/such/directory/file", HOP], "No such file"),
         (["explain", HOP], "--schema"),

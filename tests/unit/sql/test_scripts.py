@@ -78,13 +78,16 @@ def test_names_are_texts(name, db):
         "CREATE VIEW v AS SELECT x FROM t AS ``",
         "CREATE VIEW v AS SELECT `\x01`.x FROM t AS `\x01`",
         "DROP TABLE ``",
+        "CREATE VIEW v AS SELECT x FROM t AS \0",
+        "CREATE VIEW v AS SELECT x FROM t AS 'a\0b'",
+        "CREATE VIEW v AS SELECT x AS '' FROM t",
     ],
 )
 def test_names_in_a_text(statement, db):
     with pytest.raises(ev.SchemaError) as caught:
         db.execute(statement)
     assert caught.value.code == "INVALID_NAME"
-    assert statement[caught.value.span.start] == "`"
+    assert statement[caught.value.span.start] in "`'\0"
 
 
 @pytest.mark.parametrize(
