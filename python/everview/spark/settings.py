@@ -79,7 +79,9 @@ def _for_speed(options: Mapping[str, object]) -> dict[str, str]:
         given = str(options.get(name, ""))
         if "arrow.enable" not in given:
             found[name] = f"{given} {_UNCHECKED}".strip()
-    if _LARGEST_METHOD not in options:  # the JVM does not compile longer ones, such as the parsing of events with a few columns becomes
+    if (
+        _LARGEST_METHOD not in options
+    ):  # the JVM does not compile longer ones, such as the parsing of events with a few columns becomes
         found[_LARGEST_METHOD] = _LARGEST_COMPILED
     if str(options.get("spark.master", "")).startswith("local") and _FILE_MANAGER not in options:
         found[_FILE_MANAGER] = _BY_FILE_SYSTEM  # the other one runs `readlink` as a process, dozens of times per batch
