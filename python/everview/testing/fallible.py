@@ -270,7 +270,9 @@ def _source(dice: _Dice, atoms: Sequence[tuple[str, Table]], terms: Mapping[str,
     """FROM and WHERE. The joins follow a tree of the atoms, so that the query is acyclic."""
     text = f"{atoms[0][1].name} {atoms[0][0]}"
     for n, (alias, table) in enumerate(atoms[1:], 1):
-        host, hosted = dice.pick(atoms[:n])
+        host, hosted = dice.pick(
+            [*atoms[:n], atoms[n - 1]]
+        )  # chains rather than stars: more of them are not q-hierarchical
         on = []
         for _ in range(dice.pick((1, 1, 1, 1, 2, 0))):
             left = f"{host}.k{dice.random.randrange(_width(hosted))}"
@@ -284,7 +286,8 @@ def _source(dice: _Dice, atoms: Sequence[tuple[str, Table]], terms: Mapping[str,
 
 def _view(dice: _Dice, tables: Sequence[Table], kind: QueryKind, max_atoms: int) -> str:
     """A query of a kind; whether it is free-connex is left to chance."""
-    atoms = [(f"a{n}", dice.pick(tables)) for n in range(dice.random.randint(1, max_atoms))]
+    count = min(max_atoms, dice.pick((1, 2, 2, 3, 3, 3)))
+    atoms = [(f"a{n}", dice.pick(tables)) for n in range(count)]
     terms = {alias: _terms(alias, table) for alias, table in atoms}
     source = _source(dice, atoms, terms)
     every = [t for found in terms.values() for t in found]
@@ -326,7 +329,7 @@ def _terms(alias: str, table: Table) -> list[_Term]:
 def _table(dice: _Dice, name: str) -> Table:
     """One or two columns to join by, and one or two to compute with."""
     keyed = dice.chance(3)
-    columns = [Column(f"k{i}", INT, nullable=i > 0 or not keyed) for i in range(dice.random.randint(1, 2))]
+    columns = [Column(f"k{i}", INT, nullable=i > 0 or not keyed) for i in range(dice.pick((1, 2, 2)))]
     columns += [Column(f"x{i}", t) for i, t in enumerate(dice.some(PAYLOADS, 1, 2))]
     return Table(name, tuple(columns), ("k0",) if keyed else ())
 
