@@ -101,6 +101,18 @@ def test_a_result_that_leaves_64_bits(check, select):
     )
 
 
+def test_a_result_that_leaves_64_bits_only_on_the_way(check):
+    """Refused, though the batch that made the result possible took its partner away."""
+    check(
+        "CREATE TABLE t (k INT, x INT); CREATE TABLE u (k INT, y DOUBLE)",
+        ["SELECT u.y FROM t a JOIN t b ON a.k = b.k JOIN u ON a.k = u.k"],
+        (ACCEPTED, [("u", (1, 0.5), 1)]),
+        (ACCEPTED, [("t", (1, 2), 2**40), ("u", (1, 0.5), -1)]),
+        (REFUSED, [("u", (1, 0.5), 1)]),
+        (ACCEPTED, [("t", (1, 2), 1 - 2**40), ("u", (1, 0.5), 1)]),
+    )
+
+
 @pytest.mark.parametrize("head", ["DISTINCT a.x % a.x AS o, a.y / b.x AS p", "a.x % a.x AS o, COUNT(*) AS n"])
 def test_a_computed_negative_zero_is_zero(check, head):
     group = " GROUP BY a.x % a.x" if "COUNT" in head else ""
