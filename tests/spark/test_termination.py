@@ -55,13 +55,14 @@ def java_of(run):
     ("end", "code", "told"),
     [
         (lambda run: os.killpg(run.pid, signal.SIGTERM), 143, ""),
+        (lambda run: [os.kill(run.pid, signal.SIGTERM), os.kill(java_of(run), signal.SIGKILL)], 143, ""),
         (
             lambda run: os.kill(java_of(run), signal.SIGKILL),
             1,
             "everview: [SPARK_LOST] Spark has ended while the job ran",
         ),
     ],
-    ids=["process group", "JVM lost"],
+    ids=["process group", "JVM lost on the way", "JVM lost"],
 )
 def test_the_end_of_a_run(spark, tmp_path, end, code, told):  # noqa: ARG001 - skipped where there is no Spark
     run = started(tmp_path)

@@ -83,7 +83,10 @@ def check(file: JobFile, as_json: AsJson = False, verbose: Verbose = 0) -> None:
 
 def _load(file: Path, verbose: int) -> Job:
     level = logging.WARNING if not verbose else logging.INFO if verbose == 1 else logging.DEBUG
-    logging.basicConfig(format="everview: %(levelname)s %(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    if not verbose:
+        handler.addFilter(_is_not_of_the_gateway)
+    logging.basicConfig(format="everview: %(levelname)s %(message)s", handlers=[handler])
     logging.getLogger("everview").setLevel(level)
     if importlib.util.find_spec("pyspark") is None:
         raise PipelineError(
@@ -94,6 +97,11 @@ def _load(file: Path, verbose: int) -> Job:
     from everview.spark.job import load_job
 
     return load_job(file)
+
+
+def _is_not_of_the_gateway(record: logging.LogRecord) -> bool:
+    """Whether to show a message: when Spark's process ends, Py4J logs a traceback per call, as root; SPARK_LOST says it once."""
+    return Path(record.pathname).parent.name != "py4j"
 
 
 # ---- endings ---------------------------------------------------------------------------------------------------------

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _SPAN = "everview_span"
+_TOKEN = re.compile(r"<Token token_type: \S+, text: (.{0,60}).*?, line: .*?>", re.DOTALL)  # as sqlglot shows one
+_LONGEST_REASON = 200
 
 # The parse methods that return one node for the tokens they consume.
 _RECORDED = (
@@ -177,7 +179,8 @@ def parse(sql: str) -> list[exp.Expr]:
         if first and first.get("line"):
             start = _offset(sql, first["line"], first["col"], len(first.get("highlight") or ""))
         width = max(1, len(first.get("highlight") or ""))
-        message = str(first.get("description") or error).strip().rstrip(".").lower()
+        said = _TOKEN.sub(r"`\1`", str(first.get("description") or error))
+        message = cut(said.strip().rstrip(".").lower(), _LONGEST_REASON)
         raise _syntax_error(sql, Span(start, start + width), message) from None
     except TokenError as error:
         raise _syntax_error(sql, _token_error_span(sql, str(error)), "the text cannot be split into tokens") from None

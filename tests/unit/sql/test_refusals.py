@@ -228,6 +228,13 @@ def test_syntax_errors(tables, sql: str, text: str | None) -> None:
         assert pointed(caught.value) == text
 
 
+def test_a_syntax_error_at_a_long_token_is_readable(tables) -> None:
+    with pytest.raises(SqlParseError) as caught:
+        lower_query("v", f"SELECT x FROM {'9' * 5000}", tables)
+    assert "Token" not in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
 def test_the_message_points_into_the_text(tables) -> None:
     with pytest.raises(UnsupportedQueryError) as caught:
         lower_query("v", "SELECT t.x\nFROM t, u\nWHERE t.id = u.id\n  AND t.x < u.x", tables)
