@@ -16,7 +16,7 @@ from everview.shards.blob import unpack
 from everview.shards.carried import together
 from everview.shards.durable import DurableEngine, Holder
 from everview.shards.pipeline import build_pipeline
-from everview.sql.lower import lower_query
+from everview.lower import lower_query
 from everview.testing.memory_store import MemoryStore
 
 

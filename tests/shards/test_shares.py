@@ -18,7 +18,7 @@ from everview.schema.datatype import BIGINT, INT, STRING
 from everview.schema.table import Column, Table
 from everview.shards.pipeline import build_pipeline
 from everview.shards.routing import KeyRouter, TableRouter, table_routes
-from everview.sql.lower import lower_query
+from everview.lower import lower_query
 
 
 def table(name, *columns, key=()):
@@ -227,7 +227,7 @@ PROGRAM = """
 from everview.plan.distribute import lay_out
 from everview.schema.datatype import BIGINT
 from everview.schema.table import Column, Table
-from everview.sql.lower import lower_query
+from everview.lower import lower_query
 named = {{"r": "ab", "s": "bc", "t": "cd", "w": "da"}}
 tables = {{n: Table(n, tuple(Column(c, BIGINT) for c in columns)) for n, columns in named.items()}}
 print(lay_out(lower_query("v", {sql!r}, tables), tables, 6).fingerprint)

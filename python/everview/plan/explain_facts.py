@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from everview.plan.expression_text import expression_text
 from everview.plan.join_tree import EdgeKind, JoinTree, lookups
 from everview.plan.lower import PlannedCore, PlannedView
 from everview.plan.view_lookup import holds_groups, view_lookups
 from everview.query.conjunctive import ConjunctiveQuery
+from everview.query.expression_text import expression_text
 from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, Map, Stage
 
 SOURCES = {

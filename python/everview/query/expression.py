@@ -1,7 +1,7 @@
 """Typed scalar expressions.
 
-An expression is closed over the columns of one input (the table of an atom, the head of a core, the output of an
-operator). Types are explicit everywhere and implicit casts are written out, so an evaluator infers nothing.
+An expression is closed over the columns of one input: in a relational plan by number (``PlanColumn``), in a logical view
+by name (``ColumnRef``: the table of an atom, the head of a core, the output of an operator). Types are explicit everywhere and implicit casts are written out, so an evaluator infers nothing.
 ``to_json`` gives the form that plans carry; the operations and their meaning are listed in
 ``docs/reference/expressions.md``.
 
@@ -29,6 +29,16 @@ class ColumnRef:
     name: str
     type: DataType
     nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PlanColumn:
+    """A column of a relational plan, by the number that no other column has. Its ``name`` serves messages."""
+
+    id: int
+    type: DataType = field(compare=False)
+    nullable: bool = field(default=True, compare=False)
+    name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ class Call:
         return self is other or (isinstance(other, Call) and _are_equal(self, other))
 
 
-Expression = ColumnRef | Literal | Call
+Expression = ColumnRef | PlanColumn | Literal | Call
 
 
 def _are_equal(one: Call, two: Call) -> bool:
@@ -231,6 +241,8 @@ def _node_json(expression: Expression, index: Mapping[str, int], shared: Mapping
         elif isinstance(value, float) and not -1.8e308 < value < 1.8e308:
             value = str(value)  # inf, -inf and nan have no JSON number
         return {"op": "literal", "value": value, "type": str(expression.type)}
+    if isinstance(expression, PlanColumn):
+        raise TypeError(f"column {expression.name} has no place in an input yet")
     if expression in shared:
         return {"op": "shared", "index": shared[expression], "type": str(expression.type)}
     return {

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from everview.engine import change_and_note, refusals
 from everview.errors import EverviewError, SchemaError, Span, shown
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
+from everview.lower import lower_query
 from everview.plan.lower import plan_view
 from everview.session.state import BaseTable, MaintainedView, SessionState
-from everview.sql.lower import lower_query
 from everview.sql.names import why_no_name
 from everview.sql.parse import parse_statements
 from everview.sql.statement import CreateTable, CreateView, DropTable, DropView

@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from everview.errors import EverviewError, SchemaError, SqlParseError, UnsupportedQueryError
+from everview.lower import lower_query
 from everview.plan.distribute import lay_out
 from everview.plan.output_key import is_key, output_key
 from everview.query.logical_view import LogicalView
 from everview.schema.datatype import Kind
 from everview.schema.table import Column, Table
 from everview.spark.job_keys import job_error
-from everview.sql import CreateTable, lower_query, parse_statements
+from everview.sql import CreateTable, parse_statements
 from everview.sql.reject import close_matches
 
 _COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[^\s:`]+)\s*(?::|\s)\s*(\S.*)", re.DOTALL)

@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from everview.analysis.normalise import merge_equal_atoms
 from everview.errors import PipelineError, SchemaError, UnsupportedQueryError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
+from everview.lower import lower_query
 from everview.plan.distribute import Layout, expressions_of, lay_out, over
 from everview.plan.explain import explain as explain_view
 from everview.plan.explain_layout import explain_layout
@@ -30,7 +31,6 @@ from everview.spark.samples import measure
 from everview.spark.settings import check_settings
 from everview.spark.table_input import Declared, Prepared, TableInput
 from everview.spark.types import to_spark
-from everview.sql.lower import lower_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

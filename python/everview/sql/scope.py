@@ -1,8 +1,4 @@
-"""Names in a query block: what a FROM clause brings into scope and how a column name is found.
-
-Inside ``sql`` a column of an atom is a ``ColumnRef`` whose name holds the atom and the column (``qualified``); the
-atom part is taken off when an expression is put into its atom (``unqualified``).
-"""
+"""Names in a query block: what a FROM clause brings into scope and how a column name is found."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from everview.errors import SchemaError
-from everview.query.expression import ColumnRef, Expression, parts, rewrite
 from everview.sql.reject import close_matches
 from everview.sql.spans import span_of, text_of
 
@@ -19,47 +14,9 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-    from everview.schema.table import Column
+    from everview.query.expression import Expression
 
-_SEPARATOR = "\x00"
-
-NamedExpression = tuple[str, Expression]
-
-
-def qualified(atom: str, column: Column) -> ColumnRef:
-    """A column of an atom."""
-    return ColumnRef(f"{atom}{_SEPARATOR}{column.name}", column.type, column.nullable)
-
-
-def is_qualified(reference: ColumnRef) -> bool:
-    """Whether a reference is to a column of an atom, and not to the output of a stage."""
-    return _SEPARATOR in reference.name
-
-
-def split_reference(reference: ColumnRef) -> tuple[str, str]:
-    """The atom and the column of a qualified reference."""
-    atom, column = reference.name.split(_SEPARATOR)
-    return atom, column
-
-
-def columns_in(expression: Expression) -> tuple[ColumnRef, ...]:
-    """The columns of atoms that an expression reads, each once, in order."""
-    found = (e for e in parts(expression) if isinstance(e, ColumnRef) and is_qualified(e))
-    return tuple(dict.fromkeys(found))
-
-
-def atoms_of(expression: Expression) -> tuple[str, ...]:
-    """The atoms an expression reads, each once, in order."""
-    return tuple(dict.fromkeys(split_reference(c)[0] for c in columns_in(expression)))
-
-
-def unqualified(expression: Expression) -> Expression:
-    """An expression over one atom in terms of the columns of its table."""
-
-    def bare(part: Expression) -> Expression | None:
-        return ColumnRef(split_reference(part)[1], part.type, part.nullable) if isinstance(part, ColumnRef) else None
-
-    return rewrite(expression, bare)
+NamedExpression = tuple[str, "Expression"]
 
 
 def _by_name(columns: Iterable[NamedExpression]) -> dict[str, list[Expression]]:
@@ -72,7 +29,7 @@ def _by_name(columns: Iterable[NamedExpression]) -> dict[str, list[Expression]]:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An item of FROM: a table or a merged derived table, under its alias (empty: none was given)."""
+    """An item of FROM: a table or a derived table, under its alias (empty: none was given)."""
 
     alias: str
     columns: tuple[NamedExpression, ...]

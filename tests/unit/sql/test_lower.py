@@ -4,7 +4,7 @@ import pytest
 
 from everview.query.logical_view import Core, GroupAggregate
 from everview.schema.datatype import parse_type
-from everview.sql import lower_query
+from everview.lower import lower_query
 
 W1 = """SELECT g1.src a, g1.dst b, g2.dst c, g3.dst d FROM g g1, g g2, g g3
         WHERE g1.dst = g2.src AND g2.dst = g3.src AND g3.dst % 10 = 0"""

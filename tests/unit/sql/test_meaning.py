@@ -15,7 +15,8 @@ import pytest
 from everview.query.expression import ColumnRef, Expression, Literal
 from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, LogicalView, Map
 from everview.schema.datatype import DataType, Kind
-from everview.sql import CreateTable, lower_query, parse_statements
+from everview.lower import lower_query
+from everview.sql import CreateTable, parse_statements
 
 duckdb = pytest.importorskip("duckdb")
 

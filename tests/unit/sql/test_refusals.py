@@ -5,7 +5,8 @@ import pytest
 from everview.errors import EverviewError, SchemaError, SqlParseError, UnsupportedQueryError
 from everview.schema.datatype import BIGINT
 from everview.schema.table import Column, Table
-from everview.sql import lower_query, parse_statements
+from everview.lower import lower_query
+from everview.sql import parse_statements
 from everview.sql.reject import REASONS
 
 UNSUPPORTED = [

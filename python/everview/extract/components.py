@@ -1,4 +1,4 @@
-"""Aggregate calls: collecting them, and turning each into components of the core or an argument over its head.
+"""Aggregate calls: each becomes components of the core, or an argument over its head.
 
 ``SUM(x)`` over one atom is a component to which that atom contributes ``x``; the others contribute their
 multiplicities. A product of factors over several atoms is one component with several factors, provided that Spark's
@@ -11,78 +11,19 @@ of ``argument_type``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
-from everview.query.expression import Call, ColumnRef, Expression, Literal
+from everview.query.expression import Call, Expression, Literal
 from everview.query.logical_view import Aggregate, Function
+from everview.relational.plan import AggregateCall
 from everview.schema.datatype import BIGINT, DOUBLE, DataType, Kind
-from everview.sql.coercion import MAX_PRECISION, arithmetic, as_number, avg_type, cast_to, sum_type
-from everview.sql.reject import reject
-from everview.sql.scope import atoms_of, columns_in
+from everview.sql.coercion import MAX_PRECISION, arithmetic, cast_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from everview.sql.expressions import ExpressionLowering
-    from everview.sql.variables import CoreBuilder
-
-_PLACEHOLDER = "\x01"
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateCall:
-    """An aggregate of the query. ``argument`` is None for COUNT(*) and for COUNT of what is never NULL."""
-
-    function: Function
-    argument: Expression | None
-    type: DataType
-    nullable: bool
-
-
-class AggregateCollector:
-    """Collects the aggregate calls of a query, equal ones once; expressions refer to them by placeholders."""
-
-    def __init__(self, *, grouped: bool) -> None:
-        self.calls: list[AggregateCall] = []
-        self._grouped = grouped
-
-    def lower(self, lowering: ExpressionLowering, name: str, node: exp.Anonymous) -> Expression:
-        """The placeholder of an aggregate call."""
-        arguments = node.expressions
-        if any(isinstance(a, exp.Distinct) for a in arguments):
-            raise reject("DISTINCT_AGGREGATE", lowering.sql, node, name=name.upper())
-        if len(arguments) != 1:
-            why, hint = f"it is called with {len(arguments)} arguments", "it takes one"
-            raise reject("UNSUPPORTED_FUNCTION", lowering.sql, node, name=name.upper(), why=why, hint=hint)
-        call = self._call(lowering, Function(name), arguments[0])
-        if call not in self.calls:
-            self.calls.append(call)
-        return placeholder(self.calls.index(call), call)
-
-    def _call(self, lowering: ExpressionLowering, function: Function, node: exp.Expr) -> AggregateCall:
-        if isinstance(node, exp.Star) and function is Function.COUNT:
-            return AggregateCall(function, None, BIGINT, nullable=False)
-        argument = lowering.without_aggregates().lower(node)
-        if function is Function.COUNT:
-            return AggregateCall(function, argument if argument.nullable else None, BIGINT, nullable=False)
-        argument = as_number(argument, function.upper())
-        data_type = sum_type(argument.type) if function is Function.SUM else avg_type(argument.type)
-        return AggregateCall(function, argument, data_type, nullable=argument.nullable or not self._grouped)
-
-
-def placeholder(index: int, call: AggregateCall) -> ColumnRef:
-    """The reference that stands for an aggregate until its column has a name."""
-    return ColumnRef(f"{_PLACEHOLDER}{index}", call.type, call.nullable)
-
-
-def placeholder_index(expression: Expression) -> int | None:
-    """The aggregate an expression stands for."""
-    if isinstance(expression, ColumnRef) and expression.name.startswith(_PLACEHOLDER):
-        return int(expression.name[1:])
-    return None
+    from everview.extract.block import Block
+    from everview.extract.core_builder import CoreBuilder
 
 
 class AggregatePlanner:
@@ -97,30 +38,31 @@ class AggregatePlanner:
     def plan(self, call: AggregateCall) -> Aggregate:
         """The aggregate, unnamed, with components added to the core or columns requested from it.
 
-        The argument of the result, if it has one, still reads qualified columns.
+        The argument of the result, if it has one, still reads columns of the plan.
         """
         argument = call.argument
         if argument is None:
-            return Aggregate("", call.function, call.type, call.nullable)
-        if call.function is not Function.COUNT:
+            return Aggregate("", Function(call.function), call.type, call.nullable)
+        function = Function(call.function)
+        if function is not Function.COUNT:
             argument = cast_to(argument, _accumulated(argument.type))
-        factors = self._factors(call.function, argument) if self._factoring else None
+        factors = self._factors(function, argument) if self._factoring else None
         if factors is None:
-            for column in columns_in(argument):
-                self._core.request(column)
-            return Aggregate("", call.function, call.type, call.nullable, argument.type, argument)
-        total = None if call.function is Function.COUNT else self._component("sum", factors)
+            self._core.request_columns([argument])
+            return Aggregate("", function, call.type, call.nullable, argument.type, argument)
+        total = None if function is Function.COUNT else self._component("sum", factors)
         present = {atom: _is_present(factor) for atom, factor in factors.items() if factor.nullable}
         count = self._component("count", present) if present else None
-        return Aggregate("", call.function, call.type, call.nullable, argument.type, sum=total, count=count)
+        return Aggregate("", function, call.type, call.nullable, argument.type, sum=total, count=count)
 
     def _factors(self, function: Function, argument: Expression) -> Mapping[str, Expression] | None:
-        atoms = atoms_of(argument)
+        block = self._core.block
+        atoms = block.atoms_of(argument)
         if len(atoms) <= 1:
             if function is not Function.COUNT and argument.type.is_floating:
                 return None
-            return {atoms[0] if atoms else self._core.first_atom: argument}
-        return None if function is Function.COUNT else _factorised(argument)
+            return {atoms[0] if atoms else block.first_atom: argument}
+        return None if function is Function.COUNT else _factorised(argument, block)
 
     def _component(self, kind: str, factors: Mapping[str, Expression]) -> str:
         key = tuple(factors.items())
@@ -146,15 +88,15 @@ def _is_present(factor: Expression) -> Expression:
     return Call("case", (missing, Literal(0, BIGINT), Literal(1, BIGINT)), BIGINT, nullable=False)
 
 
-def _factorised(product: Expression) -> Mapping[str, Expression] | None:
+def _factorised(product: Expression, block: Block) -> Mapping[str, Expression] | None:
     """The factors of a product by atom; None if it is no product of factors over one atom each, or not exact."""
-    leaves = _leaves(product)
+    leaves = _leaves(product, block)
     if leaves is None:
         return None
     factors: dict[str, Expression] = {}
     constants = []
     for leaf in leaves:
-        atoms = atoms_of(leaf)
+        atoms = block.atoms_of(leaf)
         if len(atoms) > 1:
             return None
         if atoms:
@@ -167,9 +109,9 @@ def _factorised(product: Expression) -> Mapping[str, Expression] | None:
     return factors
 
 
-def _leaves(expression: Expression) -> list[Expression] | None:
+def _leaves(expression: Expression, block: Block) -> list[Expression] | None:
     """The factors of nested exact multiplications; None if one of these may round or overflow."""
-    if not isinstance(expression, Call) or expression.op != "multiply" or len(atoms_of(expression)) < 2:
+    if not isinstance(expression, Call) or expression.op != "multiply" or len(block.atoms_of(expression)) < 2:
         return [expression]
     left, right = expression.args
     if expression.type.kind is Kind.DECIMAL:
@@ -178,7 +120,7 @@ def _leaves(expression: Expression) -> list[Expression] | None:
         exact = expression.type.is_integer and _bits(expression) <= _TYPE_BITS[expression.type.kind]
     if not exact:
         return None
-    one, two = _leaves(left), _leaves(right)
+    one, two = _leaves(left, block), _leaves(right, block)
     return [*one, *two] if one is not None and two is not None else None
 
 

@@ -1,6 +1,6 @@
 """Prints expressions for people.
 
-What: SQL-like text of an expression, for ``explain``; never parsed back.
+What: SQL-like text of an expression, for ``explain`` and printed plans; never parsed back.
 Representation: infix operators with parentheses only where operators nest; everything else as a function call. An operand
 of more than ``LARGE`` nodes is shown as ``...``: it is there for people, and its tree may be exponentially large.
 Invariants: deterministic; distinct expressions over distinct column names have distinct texts up to literals' types, as far
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from everview.query.expression import Call, ColumnRef, Expression, Literal
+from everview.query.expression import Call, ColumnRef, Expression, Literal, PlanColumn
 from everview.schema.datatype import Kind
 
 _INFIX = {
@@ -45,6 +45,8 @@ def expression_text(expression: Expression) -> str:
     """
     if isinstance(expression, ColumnRef):
         return expression.name
+    if isinstance(expression, PlanColumn):
+        return f"{expression.name or 'c'}#{expression.id}"
     if isinstance(expression, Literal):
         return _literal_text(expression)
     args = [_operand_text(a) if expression.op in _INFIX else _argument_text(a) for a in expression.args]

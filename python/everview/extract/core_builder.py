@@ -17,18 +17,28 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
-from everview.query.expression import Call, ColumnRef, Expression, Literal, columns_of, occurrences, rewrite
+from everview.query.expression import (
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    PlanColumn,
+    columns_of,
+    occurrences,
+    rewrite,
+)
+from everview.relational.plan import columns_read
 from everview.schema.datatype import BOOLEAN, DataType, Kind, decimal
 from everview.sql.coercion import cast_to, common_type, compare, decimal_for
 from everview.sql.reject import reject
-from everview.sql.scope import atoms_of, is_qualified, split_reference, unqualified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from everview.errors import Span
+    from everview.extract.block import Block
+    from everview.relational.plan import Scan
     from everview.schema.table import Table
-    from everview.sql.resolve import Condition
 
 Term = tuple[str, Expression]
 _LONGEST_NAME = 40
@@ -37,42 +47,45 @@ _LONGEST_NAME = 40
 class CoreBuilder:
     """Builds one conjunctive query: ``request`` variables, ``freeze`` their names, refer to them, ``build``."""
 
-    def __init__(self, sql: str, name: str, atoms: Mapping[str, Table], conditions: Sequence[Condition]) -> None:
+    def __init__(self, sql: str, name: str, block: Block) -> None:
         self._sql = sql
         self._name = name
-        self._atoms = atoms
-        self._filters: dict[str, list[Expression]] = {atom: [] for atom in atoms}
+        self.block = block
+        self._filters: dict[str, list[Expression]] = {atom: [] for atom in block.atoms}
         self._classes: dict[Term, list[Term]] = {}  # of each term its class, in the order in which terms came up
         self._head: list[Term] = []
         self._asked: dict[Term, Expression] = {}
         self._components: list[tuple[str, Mapping[str, Expression]]] = []
         self._variables: dict[Term, Variable] = {}
-        for found in conditions:
+        for found in block.conditions:
             for part in _conjuncts(found.expression):
                 self._place(part, found.span)
 
-    @property
-    def first_atom(self) -> str:
-        """The atom that takes what reads no atom."""
-        return next(iter(self._atoms))
-
     def request(self, expression: Expression) -> Term:
         """Ask for a head variable that holds an expression over one atom (a constant counts to the first atom)."""
-        names = atoms_of(expression)
-        root = self._find((names[0] if names else self.first_atom, _stripped(expression)))
+        root = self._root(expression)
         if root not in self._asked:
             self._asked[root] = expression
             self._head.append(root)
         return root
 
+    def request_columns(self, expressions: Iterable[Expression]) -> None:
+        """Ask for a head variable for every column that these expressions read."""
+        for expression in expressions:
+            for column in columns_read(expression):
+                self.request(column)
+
+    def _root(self, expression: Expression) -> Term:
+        names = self.block.atoms_of(expression)
+        return self._find((names[0] if names else self.block.first_atom, _stripped(expression)))
+
     def needs_cast(self, expression: Expression) -> bool:
         """Whether the variable of a requested expression has a wider type than the expression."""
-        names = atoms_of(expression)
-        root = self._find((names[0] if names else self.first_atom, _stripped(expression)))
+        root = self._root(expression)
         return _is_exact(expression.type) and self._type(root) != expression.type
 
     def add_component(self, name: str, factors: Mapping[str, Expression]) -> None:
-        """Add an annotation component; ``factors`` by atom, over qualified columns."""
+        """Add an annotation component; ``factors`` by atom, over columns of the plan."""
         self._components.append((name, factors))
 
     def freeze(self, preferred: Mapping[Term, str], hints: Mapping[Term, str]) -> None:
@@ -95,8 +108,7 @@ class CoreBuilder:
 
     def reference(self, expression: Expression) -> Expression:
         """A requested expression in terms of the head, once names are frozen."""
-        names = atoms_of(expression)
-        root = self._find((names[0] if names else self.first_atom, _stripped(expression)))
+        root = self._root(expression)
         variable = self._variables[root]
         found = ColumnRef(variable.name, variable.type, variable.nullable)
         return cast_to(found, expression.type) if _is_exact(expression.type) else found
@@ -105,7 +117,7 @@ class CoreBuilder:
         """An expression with its columns, which were requested, replaced by head variables."""
 
         def variable(part: Expression) -> Expression | None:
-            return self.reference(part) if isinstance(part, ColumnRef) and is_qualified(part) else None
+            return self.reference(part) if isinstance(part, PlanColumn) else None
 
         return rewrite(expression, variable)
 
@@ -115,20 +127,20 @@ class CoreBuilder:
 
     def build(self, *, distinct: bool = False) -> ConjunctiveQuery:
         """The query."""
-        atoms = tuple(self._atom(name, table) for name, table in self._atoms.items())
+        atoms = tuple(self._atom(name, scan) for name, scan in self.block.atoms.items())
         head = tuple(self._variables[r].name for r in self._head)
         variables = {v.name: v for v in self._variables.values()}
         components = tuple(name for name, _ in self._components)
         return ConjunctiveQuery(self._name, head, atoms, variables, components, distinct)
 
     def _place(self, part: Expression, span: Span) -> None:
-        names = atoms_of(part)
+        names = self.block.atoms_of(part)
         if len(names) < 2:
-            self._filters[names[0] if names else self.first_atom].append(part)
+            self._filters[names[0] if names else self.block.first_atom].append(part)
             return
         if isinstance(part, Call) and part.op == "eq":
             left, right = part.args
-            one, two = atoms_of(left), atoms_of(right)
+            one, two = self.block.atoms_of(left), self.block.atoms_of(right)
             if len(one) == len(two) == 1:
                 self._unite((one[0], _stripped(left)), (two[0], _stripped(right)))
                 return
@@ -164,12 +176,19 @@ class CoreBuilder:
         asked = self._asked.get(root)
         candidates = [root[1] if asked is None else _stripped(asked), *(e for _, e in self._members(root))]
         for expression in candidates:
-            if isinstance(expression, ColumnRef):
-                atom, column = split_reference(expression)
-                return column, atom
+            if isinstance(expression, PlanColumn):
+                return expression.name, self.block.owner[expression]
         return hints.get(root) or identifier_of(candidates[0]), root[0]
 
-    def _atom(self, name: str, table: Table) -> Atom:
+    def _atom(self, name: str, scan: Scan) -> Atom:
+        table = scan.table
+        references = {
+            p: ColumnRef(c.name, c.type, c.nullable) for p, c in zip(scan.columns, table.columns, strict=True)
+        }
+
+        def of_table(expression: Expression) -> Expression:
+            return rewrite(expression, lambda part: references[part] if isinstance(part, PlanColumn) else None)
+
         filters = list(self._filters[name])
         bindings: list[tuple[str, Expression]] = []
         for root, variable in self._variables.items():
@@ -177,12 +196,12 @@ class CoreBuilder:
             filters += [compare("eq", mine[0], other) for other in mine[1:]]
             if mine:
                 filters += _is_among(mine[0], variable.type)
-                bindings.append((variable.name, unqualified(cast_to(mine[0], variable.type))))
+                bindings.append((variable.name, of_table(cast_to(mine[0], variable.type))))
         position = {c.name: i for i, c in enumerate(table.columns)}
         bindings.sort(key=lambda b: min((position[c] for c in columns_of(b[1])), default=len(position)))
-        factors = tuple(unqualified(f[name]) if name in f else None for _, f in self._components)
+        factors = tuple(of_table(f[name]) if name in f else None for _, f in self._components)
         keys = _keys(table, bindings)
-        return Atom(name, table.name, tuple(bindings), _conjunction([unqualified(f) for f in filters]), factors, keys)
+        return Atom(name, table.name, tuple(bindings), _conjunction([of_table(f) for f in filters]), factors, keys)
 
 
 def unique_name(name: str, taken: set[str]) -> str:
@@ -198,8 +217,8 @@ def identifier_of(expression: Expression) -> str:
     """A readable name for a computed expression: ``year_o_orderdate``."""
     words: list[str] = []
     for part in occurrences(expression):
-        if isinstance(part, ColumnRef):
-            words.append(split_reference(part)[1] if is_qualified(part) else part.name)
+        if isinstance(part, ColumnRef | PlanColumn):
+            words.append(part.name)
         elif isinstance(part, Literal):
             words.append("null" if part.value is None else str(part.value))
         elif part.op != "cast":

@@ -1,0 +1,39 @@
+"""SQL text to a logical view: bind, rewrite, extract."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from everview.extract.view import extract_view
+from everview.query.expression import Call
+from everview.rules import rewrite_plan
+from everview.sql.bind import bind_query
+from everview.sql.nesting import MOST_LEVELS, expression_too_deep, room_to_recurse, too_deep
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from everview.query.logical_view import LogicalView
+    from everview.schema.table import Table
+
+
+def lower_query(name: str, sql: str, tables: Mapping[str, Table], views: Collection[str] = ()) -> LogicalView:
+    """The logical view of a SELECT. ``tables`` is keyed by lower-case name; ``views`` are lower-case names of what it may not read.
+
+    >>> from everview.schema.datatype import BIGINT
+    >>> from everview.schema.table import Column, Table
+    >>> g = Table("g", (Column("src", BIGINT), Column("dst", BIGINT)))
+    >>> view = lower_query("hop", "SELECT a.src, b.dst FROM g a JOIN g b ON a.dst = b.src", {"g": g})
+    >>> print(view.stages[0].query)
+    hop(src, dst) :- a(src, a_dst), b(a_dst, dst)
+    """
+    query = bind_query(sql, tables, views)
+    try:
+        with room_to_recurse():
+            view = extract_view(name, sql, replace(query, node=rewrite_plan(query.node)))
+    except RecursionError:
+        raise too_deep(sql) from None
+    if any(isinstance(e, Call) and e.levels > MOST_LEVELS for e in view.expressions):
+        raise expression_too_deep(sql)
+    return view

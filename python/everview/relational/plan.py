@@ -1,0 +1,184 @@
+"""The nodes of the relational plan.
+
+What: a tree of relational operators over bags of rows; ``Shared`` makes it a DAG.
+Representation: frozen values. A column is a ``PlanColumn``, a number that no other column of the plan has; names live in
+``Query`` (the output list) and, for messages only, on the columns. Every node computes its ``columns`` from its inputs;
+an expression reads columns of the inputs of its node.
+Invariants: R1, a column id is made by exactly one node (a scan, a projection, an aggregate, a union, a use of something
+shared); R2, an expression reads only columns that its node's inputs have.
+Cost: columns are computed on demand, linear in the node's width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from everview.errors import Span
+from everview.query.expression import Expression, PlanColumn, parts
+from everview.schema.datatype import DataType
+from everview.schema.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A conjunct, and where it stands in the SQL text. Rows pass for which it is true."""
+
+    expression: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """An occurrence of a table; ``columns`` are those of the table, in order.
+
+    ``path``: its alias, after those of the derived tables around it; the outermost comes first.
+    """
+
+    table: Table
+    path: tuple[str, ...]
+    columns: tuple[PlanColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows of the input for which all conditions are true."""
+
+    input: Node
+    conditions: tuple[Condition, ...]
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Computes every column from a row of the input."""
+
+    input: Node
+    items: tuple[tuple[PlanColumn, Expression], ...]
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return tuple(column for column, _ in self.items)
+
+
+class JoinKind(StrEnum):
+    """The joins, by what becomes of rows without a partner."""
+
+    INNER = "inner"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs of rows for which all conditions are true."""
+
+    kind: JoinKind
+    left: Node
+    right: Node
+    conditions: tuple[Condition, ...]
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return self.left.columns + self.right.columns
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate function of a group. Without ``argument`` it counts rows."""
+
+    function: str
+    argument: Expression | None
+    type: DataType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row per group of the input. Without keys there is one group, also where there is no row (a global aggregate)."""
+
+    input: Node
+    keys: tuple[tuple[PlanColumn, Expression], ...]
+    calls: tuple[tuple[PlanColumn, AggregateCall], ...]
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return tuple(column for column, _ in (*self.keys, *self.calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """Each row of the input once."""
+
+    input: Node
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return self.input.columns
+
+
+Node = Scan | Filter | Project | Join | Aggregate | Distinct
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A plan and the names of its columns, with the places where they are written."""
+
+    node: Node
+    names: tuple[str, ...]
+    spans: tuple[Span, ...] = field(compare=False)
+
+
+def inputs_of(node: Node) -> tuple[Node, ...]:
+    """The nodes that a node reads."""
+    match node:
+        case Scan():
+            return ()
+        case Join(left=left, right=right):
+            return (left, right)
+        case _:
+            return (node.input,)
+
+
+def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The node over other inputs."""
+    if all(a is b for a, b in zip(inputs_of(node), inputs, strict=True)):
+        return node
+    match node:
+        case Scan():
+            return node
+        case Join():
+            left, right = inputs
+            return replace(node, left=left, right=right)
+        case _:
+            return replace(node, input=inputs[0])
+
+
+def nodes_of(node: Node) -> Iterator[Node]:
+    """The node and everything below it, parents first."""
+    open_nodes = [node]
+    while open_nodes:
+        found = open_nodes.pop()
+        yield found
+        open_nodes += reversed(inputs_of(found))
+
+
+def expressions_of(node: Node) -> Iterator[Expression]:
+    """The expressions of a node itself."""
+    match node:
+        case Scan() | Distinct():
+            pass
+        case Filter(conditions=conditions) | Join(conditions=conditions):
+            yield from (c.expression for c in conditions)
+        case Project(items=items):
+            yield from (e for _, e in items)
+        case Aggregate(keys=keys, calls=calls):
+            yield from (e for _, e in keys)
+            yield from (c.argument for _, c in calls if c.argument is not None)
+
+
+def columns_read(expression: Expression) -> tuple[PlanColumn, ...]:
+    """The columns that an expression reads, each once, in order."""
+    return tuple(dict.fromkeys(e for e in parts(expression) if isinstance(e, PlanColumn)))

@@ -1,0 +1,406 @@
+"""A query, parsed, to its relational plan: names are bound, nothing is decided.
+
+``Binder`` goes through the blocks of a query. A block becomes its FROM (scans and joins), Filter for WHERE, Aggregate and
+Filter for GROUP BY and HAVING, Project for the SELECT list and Distinct. A derived table is the plan of its query, with
+columns of its own; a CTE is bound anew at each reference, so its scans occur as often as it is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from everview.errors import SchemaError, Span
+from everview.query.expression import Expression, Literal, PlanColumn
+from everview.relational.plan import Condition, Distinct, Filter, Join, JoinKind, Node, Project, Query, Scan
+from everview.sql import functions
+from everview.sql.bind_grouping import AggregateCollector, Grouping
+from everview.sql.coercion import compare, condition
+from everview.sql.expressions import ExpressionLowering, conjuncts
+from everview.sql.literal import CoercionError
+from everview.sql.nesting import room_to_recurse, too_deep
+from everview.sql.reject import HAS_NO_PARTNER, HAS_PARTNER, close_matches, mismatch, reject
+from everview.sql.scope import NamedExpression, Relation, Scope
+from everview.sql.spans import keyword_span, parse_query, source_of, span_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from everview.schema.table import Table
+
+
+MOST_TABLES = 100
+"""The most occurrences of tables in a query. A CTE that joins itself doubles them, so without a limit texts may explode."""
+
+
+def bind_query(sql: str, tables: Mapping[str, Table], views: Collection[str] = ()) -> Query:
+    """The plan of a SELECT. ``tables`` is keyed by lower-case name; ``views`` are lower-case names of what it may not read."""
+    try:
+        with room_to_recurse():
+            query = Binder(sql, tables, views).query(parse_query(sql), _Around({}))
+    except RecursionError:
+        raise too_deep(sql) from None
+    _check_names(sql, query)
+    return query
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """A column of a SELECT list."""
+
+    name: str
+    expression: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Cte:
+    query: exp.Expr
+    columns: tuple[str, ...]
+    visible: Mapping[str, _Cte]
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What is around a part of the text: the CTEs it sees, and the aliases of the derived tables that it is in."""
+
+    ctes: Mapping[str, _Cte]
+    path: tuple[str, ...] = ()
+
+    def inside(self, alias: str) -> _Around:
+        """What is around the parts of a derived table."""
+        return _Around(self.ctes, (*self.path, alias))
+
+
+@dataclass(slots=True)
+class _From:
+    """What a part of FROM means: its plan, and the names it brings."""
+
+    node: Node
+    scope: Scope
+
+
+# Clauses of a SELECT that are refused wherever they occur.
+_REFUSED_CLAUSES = {
+    "order": ("ORDER_BY", "ORDER BY"),
+    "sort": ("ORDER_BY", "SORT BY"),
+    "cluster": ("ORDER_BY", "CLUSTER BY"),
+    "distribute": ("ORDER_BY", "DISTRIBUTE BY"),
+    "limit": ("LIMIT", "LIMIT"),
+    "offset": ("LIMIT", "OFFSET"),
+    "qualify": ("QUALIFY", "QUALIFY"),
+    "windows": ("WINDOW_FUNCTION", "WINDOW"),
+    "laterals": ("TABLE_EXPRESSION", "LATERAL VIEW"),
+    "sample": ("TABLE_EXPRESSION", "TABLESAMPLE"),
+    "pivots": ("TABLE_EXPRESSION", "PIVOT"),
+    "match": ("TABLE_EXPRESSION", "MATCH_RECOGNIZE"),
+}
+_SELECT_PARTS = {
+    "expressions",
+    "from_",
+    "joins",
+    "where",
+    "group",
+    "having",
+    "distinct",
+    "with_",
+    "hint",
+    "kind",
+    "alias",
+}
+
+
+class Binder:
+    """Binds one SQL text. ``path``: the aliases of the derived tables around what is bound."""
+
+    def __init__(self, sql: str, tables: Mapping[str, Table], views: Collection[str]) -> None:
+        self.sql = sql
+        self._tables = tables
+        self._views = views
+        self._ids = count()
+        self._scans = 0
+
+    def new_id(self) -> int:
+        """A number that no column has."""
+        return next(self._ids)
+
+    def column(self, expression: Expression, name: str) -> PlanColumn:
+        """A new column that holds an expression."""
+        return PlanColumn(self.new_id(), expression.type, expression.nullable, name)
+
+    def query(self, query: exp.Expr, around: _Around) -> Query:
+        """The plan of a query."""
+        select, ctes = self._unwrap(query, around.ctes)
+        around = _Around(ctes, around.path)
+        if around.path:
+            self._refuse_grouping(select)
+        from_ = select.args.get("from_")
+        if from_ is None:
+            raise reject("NO_FROM", self.sql, select)
+        bound = self._joined(self._from_item(from_.this, around), select.args.get("joins") or [], around)
+        where = select.args.get("where")
+        if where is not None:
+            bound.node = _filtered(bound.node, self._conditions(where.this, bound.scope))
+        return self._select(select, bound)
+
+    def _select(self, select: exp.Select, bound: _From) -> Query:
+        scope, group, having = bound.scope, select.args.get("group"), select.args.get("having")
+        collector = AggregateCollector(self, grouped=group is not None)
+        aliases: dict[str, Expression] = {}
+        lowering = ExpressionLowering(self.sql, lambda column: scope.resolve(column, aliases), collector.lower)
+        items = self._items(select, scope, lowering, aliases)
+        node = bound.node
+        grouping = Grouping(self, scope, aliases, collector)
+        if group is not None:
+            grouping.bind_keys(group, items)
+        if having is not None:
+            grouping.bind_having(having)
+        if group is not None or having is not None or collector.calls:
+            node, items = grouping.above(node, items)
+        node = Project(node, tuple((self.column(i.expression, i.name), i.expression) for i in items))
+        query = Query(node, tuple(i.name for i in items), tuple(i.span for i in items))
+        distinct = select.args.get("distinct")
+        if distinct is None:
+            return query
+        if distinct.args.get("on") is not None:
+            place = keyword_span(self.sql, span_of(select), "DISTINCT ON")
+            raise reject("UNSUPPORTED_CLAUSE", self.sql, place, name="DISTINCT ON")
+        return Query(Distinct(node), query.names, query.spans)
+
+    def _unwrap(self, query: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[exp.Select, Mapping[str, _Cte]]:
+        """The SELECT inside parentheses, with the CTEs it sees; clauses no block may have are refused."""
+        if isinstance(query, exp.SetOperation):
+            name = type(query).__name__.upper()
+            whole = span_of(query)
+            between = Span(span_of(query.this).end, span_of(query.expression).start)
+            place = keyword_span(self.sql, between if between.start < between.end else whole, name)
+            raise reject("SET_OPERATION", self.sql, place, name=name)
+        if not isinstance(query, exp.Select | exp.Subquery):
+            raise reject("TABLE_EXPRESSION", self.sql, query, name=f"`{text_of(query, self.sql)}`")
+        with_ = query.args.get("with_")
+        if with_ is not None:
+            ctes = self._with(with_, ctes)
+        self._refuse_clauses(query)
+        if isinstance(query, exp.Subquery):
+            return self._unwrap(query.this, ctes)
+        for part, value in query.args.items():
+            if value and part not in _SELECT_PARTS:
+                raise reject("UNSUPPORTED_CLAUSE", self.sql, query, name=part.strip("_").upper())
+        return query, ctes
+
+    def _refuse_grouping(self, select: exp.Select) -> None:
+        for part, name in (("distinct", "DISTINCT"), ("group", "GROUP BY"), ("having", "HAVING")):
+            clause = select.args.get(part)
+            if clause is not None:
+                where = keyword_span(self.sql, span_of(select), name) if part == "distinct" else span_of(clause)
+                raise reject("DERIVED_TABLE_NOT_MERGEABLE", self.sql, where, name=name)
+        for call in select.find_all(exp.Anonymous):
+            if call.name.lower() in functions.AGGREGATES and call.parent_select is select:
+                raise reject("DERIVED_TABLE_NOT_MERGEABLE", self.sql, call, name=call.name.upper())
+
+    def _with(self, with_: exp.With, outer: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
+        if with_.args.get("recursive"):
+            raise reject("RECURSIVE_CTE", self.sql, with_)
+        ctes = dict(outer)
+        for cte in with_.expressions:
+            ctes[cte.alias.lower()] = _Cte(cte.this, _alias_columns(cte), dict(ctes))
+        return ctes
+
+    def _refuse_clauses(self, node: exp.Expr) -> None:
+        for part, (code, name) in _REFUSED_CLAUSES.items():
+            clause = node.args.get(part)
+            if clause:
+                raise reject(code, self.sql, clause[0] if isinstance(clause, list) else clause, name=name)
+
+    # ---- FROM --------------------------------------------------------------------------------------------------------
+
+    def _from_item(self, node: exp.Expr, around: _Around) -> _From:
+        """One item: a table, a derived table, or joins in parentheses."""
+        if not isinstance(node, exp.Subquery) or _is_query(node.this):
+            bound = self._relation(node, around)
+        else:
+            self._refuse_clauses(node)
+            bound = self._from_item(node.this, around.inside(node.alias) if node.alias else around)
+            if node.alias:
+                columns = self._renamed(tuple(bound.scope.visible), _alias_columns(node), node)
+                bound.scope = Scope.of(self.sql, Relation(node.alias, columns))
+        return self._joined(bound, node.args.get("joins") or [], around)
+
+    def _joined(self, first: _From, joins: list[exp.Join], around: _Around) -> _From:
+        """An item and what is joined to it. JOIN binds stronger than a comma: it sees what stands since the last one."""
+        last, others = first, []
+        for join in joins:
+            if self.sql[span_of(join).start] == ",":
+                last = self._from_item(join.this, around)
+                others.append((last, join.this))
+            else:
+                self._join(join, last, around)
+        for bound, node in others:
+            first.scope.add(bound.scope, node)
+            first.node = Join(JoinKind.INNER, first.node, bound.node, ())
+        return first
+
+    def _relation(self, node: exp.Expr, around: _Around) -> _From:
+        self._refuse_clauses(node)
+        if isinstance(node, exp.Subquery):
+            return self._derived(node.this, node, _alias_columns(node), around.inside(node.alias or "derived"))
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise reject("TABLE_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
+        name, alias = node.name, node.alias_or_name
+        if node.args.get("when") or node.args.get("version"):
+            raise reject("TABLE_EXPRESSION", self.sql, node, name="time travel")
+        if not node.db and name.lower() in around.ctes:
+            cte = around.ctes[name.lower()]
+            inside = _Around(cte.visible, (*around.path, alias))
+            return self._derived(cte.query, node, _alias_columns(node) or cte.columns, inside)
+        table = None if node.db else self._tables.get(name.lower())
+        if table is None and not node.db and name.lower() in self._views:
+            raise reject("VIEW_IN_FROM", self.sql, node, name=name)
+        if table is None:
+            text = f"{node.db}.{name}" if node.db else name
+            hint = close_matches(name, [*(t.name for t in self._tables.values()), *around.ctes])
+            raise SchemaError(
+                "UNKNOWN_TABLE", f"table `{text}` is unknown", sql=self.sql, span=span_of(node), hint=hint
+            )
+        self._scans += 1
+        if self._scans > MOST_TABLES:
+            raise reject("TOO_MANY_TABLES", self.sql, node, most=MOST_TABLES)
+        columns = tuple(PlanColumn(self.new_id(), c.type, c.nullable, c.name) for c in table.columns)
+        named = tuple((c.name, c) for c in columns)
+        scope = Scope.of(self.sql, Relation(alias, self._renamed(named, _alias_columns(node), node)))
+        return _From(Scan(table, (*around.path, alias), columns), scope)
+
+    def _derived(self, query: exp.Expr, node: exp.Expr, names: tuple[str, ...], inside: _Around) -> _From:
+        """A query as the item ``node`` of FROM, which may give its columns other ``names``."""
+        bound = self.query(query, inside)
+        columns = tuple(zip(bound.names, bound.node.columns, strict=True))
+        relation = Relation(node.alias_or_name, self._renamed(columns, names, node))
+        return _From(bound.node, Scope.of(self.sql, relation))
+
+    def _renamed(
+        self, columns: tuple[NamedExpression, ...], names: tuple[str, ...], node: exp.Expr
+    ) -> tuple[NamedExpression, ...]:
+        if not names:
+            return columns
+        if len(names) != len(columns):
+            message = f"{len(names)} column names are given for {len(columns)} columns"
+            raise SchemaError("COLUMN_COUNT", message, sql=self.sql, span=span_of(node))
+        return tuple((n, e) for n, (_, e) in zip(names, columns, strict=True))
+
+    def _join(self, join: exp.Join, left: _From, around: _Around) -> None:
+        kind, side, method = join.kind, join.side, join.method
+        if kind in ("SEMI", "ANTI") or side or kind == "OUTER" or method not in ("", "NATURAL"):
+            start = span_of(join).start
+            words = self.sql[start : span_of(join.this).start].rstrip()
+            code = "SEMI_OR_ANTI_JOIN" if kind in ("SEMI", "ANTI") else "OUTER_JOIN"
+            hint = HAS_NO_PARTNER if kind == "ANTI" else HAS_PARTNER
+            name = " ".join(words.upper().split())
+            raise reject(code, self.sql, Span(start, start + len(words)), name=name, hint=hint)
+        right = self._from_item(join.this, around)
+        merges = method == "NATURAL" or bool(join.args.get("using"))
+        using, conditions = self._merge(join, left.scope, right.scope) if merges else ((), ())
+        left.scope.add(right.scope, join.this, using)
+        on = join.args.get("on")
+        if on is not None:
+            conditions += self._conditions(on, left.scope)
+        left.node = Join(JoinKind.INNER, left.node, right.node, conditions)
+
+    def _merge(self, join: exp.Join, left: Scope, right: Scope) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
+        """The columns of USING or NATURAL, and the equalities they become."""
+        if join.method == "NATURAL":
+            names = [(n, join.this) for n, _ in right.visible if left.try_bare(n)]
+        else:
+            names = [(u.name, u) for u in join.args["using"]]
+        found = []
+        for name, node in names:
+            column = exp.Column(this=exp.to_identifier(name))
+            column.parent = node
+            try:
+                equal = compare("eq", left.resolve(column), right.resolve(column))
+            except CoercionError as error:
+                raise mismatch(self.sql, node, str(error)) from None
+            found.append(Condition(equal, span_of(node)))
+        return tuple(name for name, _ in names), tuple(found)
+
+    def _conditions(self, node: exp.Expr, scope: Scope) -> tuple[Condition, ...]:
+        lowering = ExpressionLowering(self.sql, scope.resolve)
+        found = []
+        for part in conjuncts(node):
+            expression = lowering.lower(part)
+            try:
+                found.append(Condition(condition(expression), span_of(part)))
+            except CoercionError as error:
+                raise mismatch(self.sql, part, str(error)) from None
+        return tuple(found)
+
+    # ---- SELECT lists ------------------------------------------------------------------------------------------------
+
+    def _items(
+        self, select: exp.Select, scope: Scope, lowering: ExpressionLowering, aliases: dict[str, Expression]
+    ) -> list[SelectItem]:
+        """The SELECT list, stars expanded. ``aliases`` is filled as it goes: later items may use earlier aliases."""
+        found: list[SelectItem] = []
+        for node in select.expressions:
+            span = span_of(node)
+            star = self._star(node, scope)
+            if star is not None:
+                found += [SelectItem(name, expression, span) for name, expression in star]
+                continue
+            inner = node.this if isinstance(node, exp.Alias) else node
+            expression = lowering.lower(inner)
+            if isinstance(node, exp.Alias):
+                name = node.alias
+                aliases.setdefault(name.lower(), expression)
+            else:
+                name = _output_name(inner, self.sql)
+            found.append(SelectItem(name, expression, span))
+        return found
+
+    def _star(self, node: exp.Expr, scope: Scope) -> list[NamedExpression] | None:
+        if isinstance(node, exp.Star):
+            columns, star = scope.visible, node
+        elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            columns, star = list(scope.relation(node, node.table).columns), node.this
+        else:
+            return None
+        if star.args.get("replace") or star.args.get("rename"):
+            raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
+        excepted = {e.name.lower() for e in star.args.get("except_") or []}
+        return [c for c in columns if c[0].lower() not in excepted]
+
+
+def _filtered(node: Node, conditions: Iterable[Condition]) -> Node:
+    kept = tuple(c for c in conditions if not (isinstance(c.expression, Literal) and c.expression.value is True))
+    return Filter(node, kept) if kept else node
+
+
+def _is_query(node: exp.Expr) -> bool:
+    """Whether what stands in parentheses is a query, and not a join."""
+    while isinstance(node, exp.Subquery) and not node.alias and not node.args.get("joins"):
+        node = node.this
+    return not isinstance(node, exp.Table | exp.Subquery)
+
+
+def _alias_columns(node: exp.Expr) -> tuple[str, ...]:
+    alias = node.args.get("alias")
+    return tuple(c.name for c in alias.columns) if isinstance(alias, exp.TableAlias) else ()
+
+
+def _output_name(node: exp.Expr, sql: str) -> str:
+    """The name of a column without an alias: its own, or its text."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node.name if isinstance(node, exp.Column) else source_of(node, sql)
+
+
+def _check_names(sql: str, query: Query) -> None:
+    seen: set[str] = set()
+    for name, span in zip(query.names, query.spans, strict=True):
+        if name.lower() in seen:
+            message = f"two columns of the result are named `{name}`"
+            hint = "give one of them another name with AS"
+            raise SchemaError("DUPLICATE_COLUMN", message, sql=sql, span=span, hint=hint)
+        seen.add(name.lower())

@@ -1,0 +1,163 @@
+"""A slow, obvious interpreter of relational plans: what a plan means, node by node.
+
+It checks every rule (the plan before and the plan after give the same rows) and stands beside DuckDB and Spark as an
+oracle of its own: it follows our plan, and no other code of ours but the evaluation of scalar expressions.
+Rows are Arrow batches, one column per column of the node; joins are loops over all pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from everview.engine import compute
+from everview.query.expression import ColumnRef, Expression, PlanColumn, rewrite, to_json
+from everview.relational.plan import (
+    Aggregate,
+    AggregateCall,
+    Condition,
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+)
+from everview.schema.arrow import arrow_type
+from everview.schema.datatype import DataType, Kind
+from everview.testing.oracle import Row, meaning
+
+Tables = Mapping[str, pa.Table]
+_EXACT = Context(prec=80)
+
+
+def interpret(node: Node, tables: Tables) -> list[Row]:
+    """The rows of a plan over tables (by lower-case name), duplicates repeated, in no particular order."""
+    return _tuples(_rows(node, tables))
+
+
+def _rows(node: Node, tables: Tables) -> pa.RecordBatch:
+    match node:
+        case Scan():
+            table = tables[node.table.name.lower()].combine_chunks()
+            columns = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
+            return _batch(node.columns, columns, table.num_rows)
+        case Filter():
+            return _filtered(_rows(node.input, tables), node.input.columns, node.conditions)
+        case Project():
+            below, known = _rows(node.input, tables), node.input.columns
+            return _batch(node.columns, [_evaluated(e, known, below) for _, e in node.items], below.num_rows)
+        case Join():
+            return _joined(node, _rows(node.left, tables), _rows(node.right, tables))
+        case Aggregate():
+            return _aggregated(node, _rows(node.input, tables))
+        case Distinct():
+            return _distinct(_rows(node.input, tables))
+
+
+def _batch(columns: Sequence[PlanColumn], arrays: Iterable[pa.Array], count: int) -> pa.RecordBatch:
+    fields = [pa.field(f"c{column.id}", arrow_type(column.type)) for column in columns]
+    schema = pa.schema([*fields, pa.field("rows", pa.bool_())])  # so that batches without columns have rows
+    return pa.record_batch([*arrays, pa.nulls(count, pa.bool_())], schema=schema)
+
+
+def _tuples(rows: pa.RecordBatch) -> list[Row]:
+    return [row[:-1] for row in zip(*(column.to_pylist() for column in rows.columns), strict=True)]
+
+
+def _evaluated(expression: Expression, columns: Sequence[PlanColumn], rows: pa.RecordBatch) -> pa.Array:
+    """An expression on every row, by the kernel's evaluator."""
+
+    def named(part: Expression) -> Expression | None:
+        return ColumnRef(str(part.id), part.type, part.nullable) if isinstance(part, PlanColumn) else None
+
+    index = {str(column.id): at for at, column in enumerate(columns)}
+    return compute(json.dumps(to_json(rewrite(expression, named), index)), rows)
+
+
+def _filtered(rows: pa.RecordBatch, columns: Sequence[PlanColumn], conditions: Sequence[Condition]) -> pa.RecordBatch:
+    """Conditions are tried one after another, on the rows that are left, so that one may guard the next."""
+    for condition in conditions:
+        kept = _evaluated(condition.expression, columns, rows).to_pylist()
+        rows = rows.take(pa.array([i for i, passes in enumerate(kept) if passes], pa.int64()))
+    return rows
+
+
+def _joined(node: Join, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
+    pairs = [(i, j) for i in range(left.num_rows) for j in range(right.num_rows)]
+    sides = [batch.take(pa.array([p[s] for p in pairs], pa.int64())) for s, batch in enumerate((left, right))]
+    rows = _batch(node.columns, [c for side in sides for c in side.columns[:-1]], len(pairs))
+    return _filtered(rows, node.columns, node.conditions)
+
+
+def _aggregated(node: Aggregate, rows: pa.RecordBatch) -> pa.RecordBatch:
+    below = node.input.columns
+    keys = [_evaluated(e, below, rows).to_pylist() for _, e in node.keys]
+    arguments = [
+        None if call.argument is None else _evaluated(call.argument, below, rows).to_pylist() for _, call in node.calls
+    ]
+    groups: dict[Row, tuple[Row, list[int]]] = {} if node.keys else {(): ((), [])}
+    for i in range(rows.num_rows):
+        key = tuple(k[i] for k in keys)
+        groups.setdefault(meaning(key), (key, []))[1].append(i)
+    found = []
+    for key, members in groups.values():
+        values = [
+            _AGGREGATES[call.function](call, len(members), [argument[i] for i in members] if argument else [])
+            for (_, call), argument in zip(node.calls, arguments, strict=True)
+        ]
+        found.append((*key, *values))
+    columns = node.columns
+    arrays = [pa.array([row[i] for row in found], arrow_type(c.type)) for i, c in enumerate(columns)]
+    return _batch(columns, arrays, len(found))
+
+
+def _count(call: AggregateCall, count: int, values: list[Any]) -> int:
+    return count if call.argument is None else sum(v is not None for v in values)
+
+
+def _sum(call: AggregateCall, _: int, values: list[Any]) -> Any:
+    known = [v for v in values if v is not None]
+    return _total(known, call.type) if known else None
+
+
+def _average(call: AggregateCall, _: int, values: list[Any]) -> Any:
+    known = [v for v in values if v is not None]
+    if not known:
+        return None
+    assert call.argument is not None
+    if call.type.kind is Kind.DECIMAL:
+        exact = _EXACT.divide(_total(known, call.argument.type), Decimal(len(known)))
+        return exact.quantize(Decimal(1).scaleb(-call.type.scale), ROUND_HALF_UP, _EXACT)
+    return _total([float(v) for v in known], call.type) / len(known)
+
+
+def _total(values: list[Any], data_type: DataType) -> Any:
+    if data_type.is_floating:
+        finite = [float(v) for v in values]
+        return math.fsum(finite) if all(map(math.isfinite, finite)) else sum(finite)
+    if data_type.kind is Kind.DECIMAL:
+        total = Decimal(0)
+        for value in values:
+            total = _EXACT.add(total, value)
+        return total
+    return sum(values)
+
+
+_AGGREGATES: Mapping[str, Callable[[AggregateCall, int, list[Any]], Any]] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _average,
+}
+
+
+def _distinct(rows: pa.RecordBatch) -> pa.RecordBatch:
+    first: dict[Row, int] = {}
+    for i, row in enumerate(_tuples(rows)):
+        first.setdefault(meaning(row), i)
+    return rows.take(pa.array(list(first.values()), pa.int64()))
