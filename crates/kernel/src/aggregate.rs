@@ -20,7 +20,7 @@ use crate::flow::{Chunk, Flow, decode_head, describe, in_row_of, record_batch};
 use crate::groups::Groups;
 use crate::hash::push_words;
 use crate::interner::Interner;
-use crate::operator::{Context, Held, Operator, Rows as RowsKind};
+use crate::operator::{Context, Held, Operator};
 use crate::plan::{self, Function};
 use crate::rows::NONE;
 use crate::scan::exact_values;
@@ -640,8 +640,8 @@ impl Operator for AggregateRows {
         self.aggregate.can_refuse() || self.aggregate.counts()
     }
 
-    fn rows(&self) -> RowsKind {
-        RowsKind::Netted
+    fn adds_up(&self) -> bool {
+        true
     }
 
     fn count(&self, _: Option<Option<i128>>) -> Option<Option<i128>> {

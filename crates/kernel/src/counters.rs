@@ -25,3 +25,19 @@ impl Counters {
         self.updates + self.probes + self.status_changes + self.annotation_changes
     }
 }
+
+impl std::ops::Add for Counters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            updates: self.updates + other.updates,
+            probes: self.probes + other.probes,
+            status_changes: self.status_changes + other.status_changes,
+            annotation_changes: self.annotation_changes + other.annotation_changes,
+            live_changes: self.live_changes + other.live_changes,
+            steps: self.steps + other.steps,
+            emitted: self.emitted + other.emitted,
+        }
+    }
+}

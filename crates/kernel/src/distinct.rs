@@ -6,7 +6,7 @@ use crate::consolidate::RowCodec;
 use crate::error::KernelError;
 use crate::flow::{Chunk, Flow, decode_head};
 use crate::interner::Interner;
-use crate::operator::{Context, Held, Operator, Rows as RowsKind};
+use crate::operator::{Context, Held, Operator};
 use crate::rows::Rows;
 use everview_expr::DataType;
 
@@ -95,8 +95,8 @@ impl Operator for Distinct {
         false
     }
 
-    fn rows(&self) -> RowsKind {
-        RowsKind::Netted
+    fn adds_up(&self) -> bool {
+        true
     }
 
     fn count(&self, _: Option<Option<i128>>) -> Option<Option<i128>> {

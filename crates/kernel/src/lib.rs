@@ -3,8 +3,8 @@
 //! From the bottom up: `rows` and `hub` are the slabs; `tree`, `pending`, `settle`, `enumerate`, `witness` and `delta` are the semi-join tree, `totals` its answers without
 //! enumeration; `codec` and `interner` turn Arrow columns into words and back; `table` is a base table, `scan` the way from its changes
 //! to an atom's; `flow` is rows on their way through operators, `operator` what these are, `aggregate` and `distinct` those that hold rows;
-//! `view` is a tree and the operators above it, `read` its full result; `database` commits batches; `exchange` is for rows that travel
-//! between engines.
+//! `core_stage` is a tree with the scans of its atoms, `graph` a view: cores and operators, `graph_read` its full result; `database` commits
+//! batches; `exchange` is for rows that travel between engines.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod aggregate_value;
 pub mod annotation;
 pub mod codec;
 pub mod consolidate;
+pub mod core_stage;
 pub mod counters;
 pub mod database;
 pub mod delta;
@@ -23,6 +24,8 @@ pub mod enumerate;
 pub mod error;
 pub mod exchange;
 pub mod flow;
+pub mod graph;
+pub mod graph_read;
 mod groups;
 pub mod hash;
 pub mod hub;
@@ -32,7 +35,6 @@ pub mod operator;
 mod pending;
 pub mod plan;
 pub mod pool;
-pub mod read;
 pub mod retention;
 pub mod rows;
 pub mod scan;
@@ -45,5 +47,4 @@ mod threads;
 pub mod totals;
 pub mod tree;
 mod trim;
-pub mod view;
 mod witness;

@@ -30,17 +30,6 @@ pub struct Context<'a> {
     pub delta_bytes: usize,
 }
 
-/// What an operator does to equal rows of its input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
-    /// Different rows stay different.
-    Apart,
-    /// Different rows may become equal, each with its own multiplicity.
-    MayMerge,
-    /// What comes out has every row once.
-    Netted,
-}
-
 /// The rows that an operator holds, in a fixed order.
 pub trait Held {
     /// At most `limit` of them from position `from` on, and the position to go on from, if there are more.
@@ -85,8 +74,15 @@ pub trait Operator: Debug + Send {
     /// Whether it can refuse a row.
     fn can_refuse(&self) -> bool;
 
-    /// What it does to equal rows.
-    fn rows(&self) -> Rows;
+    /// Whether different rows may become equal, each with its own multiplicity.
+    fn merges_rows(&self) -> bool {
+        false
+    }
+
+    /// Whether it adds equal rows up itself, so that its input need not be net for it.
+    fn adds_up(&self) -> bool {
+        false
+    }
 
     /// The number of its rows where its input has `input`, if that can be told.
     fn count(&self, input: Option<Option<i128>>) -> Option<Option<i128>>;
@@ -114,7 +110,8 @@ impl Operator for Map {
         "map"
     }
 
-    fn prepare(&mut self, input: Flow, _: &mut Context) -> Result<Flow, KernelError> {
+    fn prepare(&mut self, mut input: Flow, _: &mut Context) -> Result<Flow, KernelError> {
+        input.may_repeat |= self.merges_rows();
         input.map(|mut chunk| {
             let batch = record_batch(&self.input, std::mem::take(&mut chunk.columns), chunk.weights.len())?;
             let column = |e: &Expr| -> Result<ArrayRef, KernelError> {
@@ -132,9 +129,9 @@ impl Operator for Map {
         self.expressions.iter().any(Expr::is_fallible)
     }
 
-    fn rows(&self) -> Rows {
+    fn merges_rows(&self) -> bool {
         let kept = |i: usize| self.expressions.iter().any(|e| e.as_column() == Some(i));
-        if (0..self.input.fields().len()).all(kept) { Rows::Apart } else { Rows::MayMerge }
+        !(0..self.input.fields().len()).all(kept)
     }
 
     fn count(&self, input: Option<Option<i128>>) -> Option<Option<i128>> {
@@ -178,11 +175,33 @@ impl Operator for Filter {
         self.predicate.is_fallible()
     }
 
-    fn rows(&self) -> Rows {
-        Rows::Apart
-    }
-
     fn count(&self, _: Option<Option<i128>>) -> Option<Option<i128>> {
         None
+    }
+}
+
+/// The rows of all its inputs.
+#[derive(Debug)]
+pub struct Union;
+
+impl Operator for Union {
+    fn kind(&self) -> &'static str {
+        "union"
+    }
+
+    fn prepare(&mut self, input: Flow, _: &mut Context) -> Result<Flow, KernelError> {
+        Ok(input)
+    }
+
+    fn can_refuse(&self) -> bool {
+        false
+    }
+
+    fn merges_rows(&self) -> bool {
+        true
+    }
+
+    fn count(&self, input: Option<Option<i128>>) -> Option<Option<i128>> {
+        input
     }
 }

@@ -6,7 +6,7 @@ use everview_expr::{DataType, Expr};
 use serde::Deserialize;
 
 /// The plan format this kernel understands.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A plan.
 #[derive(Clone, Debug, Deserialize)]
@@ -60,6 +60,29 @@ pub enum Stage {
         /// The stage read.
         input: usize,
     },
+    /// The rows of several stages.
+    Union {
+        /// The stages read.
+        inputs: Vec<usize>,
+    },
+}
+
+impl Stage {
+    /// The stages read; those of a core's atoms each once.
+    pub fn inputs(&self) -> Vec<usize> {
+        match self {
+            Self::Core(core) => {
+                let stage = |atom: &Atom| if let Source::Stage(stage) = atom.source { Some(stage) } else { None };
+                let mut found: Vec<usize> = core.atoms.iter().filter_map(stage).collect();
+                found.sort_unstable();
+                found.dedup();
+                found
+            }
+            Self::Aggregate(aggregate) => vec![aggregate.input],
+            Self::Map { input, .. } | Self::Filter { input, .. } | Self::Distinct { input } => vec![*input],
+            Self::Union { inputs } => inputs.clone(),
+        }
+    }
 }
 
 /// A computed column.
@@ -80,6 +103,14 @@ pub struct Aggregate {
     pub keys: Vec<usize>,
     /// The aggregates.
     pub aggregates: Vec<AggregateColumn>,
+}
+
+impl Aggregate {
+    /// Its columns, above an input of these.
+    pub fn columns(&self, input: &[(String, DataType)]) -> Vec<(String, DataType)> {
+        let keys = self.keys.iter().map(|&k| input[k].clone());
+        keys.chain(self.aggregates.iter().map(|a| (a.function.to_string(), a.data_type))).collect()
+    }
 }
 
 /// An aggregate function.
@@ -151,13 +182,25 @@ pub enum Mode {
     Set,
 }
 
-/// An occurrence of a table.
+/// Where the rows of an atom come from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// A table.
+    Table(String),
+    /// An earlier stage of the plan.
+    Stage(usize),
+    /// Another view.
+    View(String),
+}
+
+/// An occurrence of a table, a stage or a view.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Atom {
     /// Its alias.
     pub name: String,
-    /// The table.
-    pub table: String,
+    /// What it reads.
+    pub source: Source,
     /// The condition its rows fulfil.
     pub filter: Option<Expr>,
     /// What its variables are bound to.
@@ -223,6 +266,11 @@ impl Core {
     pub fn is_join_variable(&self, variable: usize) -> bool {
         let occurs = |atom: &&Atom| atom.columns.iter().any(|c| c.variable == variable);
         self.atoms.iter().filter(occurs).count() > 1
+    }
+
+    /// The columns of its results.
+    pub fn head_columns(&self) -> Vec<(String, DataType)> {
+        self.head.iter().map(|&v| (self.variables[v].name.clone(), self.variables[v].data_type)).collect()
     }
 
     /// The shape of the tree.

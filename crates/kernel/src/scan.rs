@@ -5,7 +5,7 @@
 
 use crate::codec::{self, Place, encode, words_of};
 use crate::error::KernelError;
-use crate::flow::text_ranges;
+use crate::flow::{Flow, in_row_of, record_batch, schema_of, text_ranges};
 use crate::hash::{copy_words, push_words};
 use crate::interner::Interner;
 use crate::plan::{Atom, Core};
@@ -16,8 +16,9 @@ use crate::tree::AtomChanges;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Field, Schema};
+use arrow_schema::{Field, Schema, SchemaRef};
 use everview_expr::{DataType, Expr};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Where an atom's column comes from.
@@ -304,6 +305,103 @@ impl AtomScan {
             }
         }
         Ok(factors)
+    }
+}
+
+/// The scan of an atom that reads the rows of a stage.
+#[derive(Clone, Debug)]
+pub struct RowScan {
+    filter: Option<Expr>,
+    columns: Vec<(Expr, DataType, Place)>,
+    factors: Vec<Expr>,
+    schema: SchemaRef,
+    width: usize,
+    texts: Vec<usize>,
+}
+
+impl RowScan {
+    /// Compiles the scan of an atom of a core, of rows with these columns.
+    pub fn new(core: &Core, atom: &Atom, source: &[(String, DataType)]) -> Self {
+        let shape = core.shape();
+        let variables: Vec<usize> = atom.columns.iter().map(|c| c.variable).collect();
+        let layout = row_layout(&variables, &shape.variables);
+        let columns: Vec<(Expr, DataType, Place)> = atom
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(position, column)| {
+                let null = layout.null(position).filter(|_| shape.variables[column.variable].nullable);
+                let place = Place { stride: layout.width, offset: layout.offsets[position], null };
+                (column.expression.clone(), core.variables[column.variable].data_type, place)
+            })
+            .collect();
+        let texts = columns.iter().filter(|(_, t, _)| codec::is_text(*t)).map(|(_, _, place)| place.offset).collect();
+        Self {
+            filter: atom.filter.clone(),
+            columns,
+            factors: atom.factors.iter().flatten().cloned().collect(),
+            schema: schema_of(source.iter().cloned()),
+            width: layout.width,
+            texts,
+        }
+    }
+
+    /// Words of the atom's rows that hold texts, all of which are its own.
+    pub fn texts(&self) -> &[usize] {
+        &self.texts
+    }
+
+    /// Adds the atom's changes for a change of the stage.
+    pub fn scan(&self, rows: &Flow, changes: &mut AtomChanges, interner: &mut Interner) -> Result<(), KernelError> {
+        for chunk in &rows.chunks {
+            let mut batch = record_batch(&self.schema, chunk.columns.clone(), chunk.weights.len())?;
+            let mut weights = Cow::Borrowed(&chunk.weights);
+            if let Some(filter) = &self.filter {
+                let kept = filter.evaluate_predicate(&batch).map_err(|e| in_row_of(e, &batch))?;
+                batch = arrow_select::filter::filter_record_batch(&batch, &kept).map_err(|e| internal(&e))?;
+                let mut keep = kept.iter();
+                weights.to_mut().retain(|_| keep.next().flatten() == Some(true));
+            }
+            self.add(&batch, &weights, changes, interner)?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &self,
+        batch: &RecordBatch,
+        weights: &[i64],
+        changes: &mut AtomChanges,
+        interner: &mut Interner,
+    ) -> Result<(), KernelError> {
+        let first = changes.weights.len();
+        changes.weights.extend_from_slice(weights);
+        changes.words.resize((first + weights.len()) * self.width, 0);
+        let words = &mut changes.words[first * self.width..];
+        let mut dropped = Vec::new();
+        for (expression, data_type, place) in &self.columns {
+            let array = expression.evaluate(batch).map_err(|e| in_row_of(e, batch))?;
+            if place.null.is_none() && array.null_count() > 0 {
+                dropped.extend((0..array.len()).filter(|&i| array.is_null(i)).map(|i| first + i));
+            }
+            encode(&array, *data_type, words, *place, interner);
+        }
+        let count = self.factors.len();
+        changes.factors.resize((first + weights.len()) * count, 0);
+        for (f, expression) in self.factors.iter().enumerate() {
+            let array = expression.evaluate(batch).map_err(|e| in_row_of(e, batch))?;
+            for (i, value) in exact_values(&array, expression.data_type())?.enumerate() {
+                let product = value.unwrap_or(0).checked_mul(i128::from(weights[i])).ok_or_else(|| {
+                    let message = "a summed value times its multiplicity leaves 128 bits";
+                    KernelError::new("ARITHMETIC_OVERFLOW", message.to_owned())
+                })?;
+                changes.factors[(first + i) * count + f] = product;
+            }
+        }
+        if !dropped.is_empty() {
+            drop_rows(changes, &mut dropped, self.width, count);
+        }
+        Ok(())
     }
 }
 

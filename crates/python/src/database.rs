@@ -16,7 +16,7 @@ use everview_kernel::flow::{Chunk, Flow, record_batch};
 use everview_kernel::plan::Plan;
 use everview_kernel::retention::{Window, WindowCounts};
 use everview_kernel::table::{BaseTable, Change};
-use everview_kernel::{database as kernel, pool::WordPool, read};
+use everview_kernel::{database as kernel, graph_read, pool::WordPool};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::VecDeque;
@@ -42,12 +42,12 @@ pub struct Cursor {
 
 /// Where a reading stands, and rows that were read but not handed out.
 struct Reading {
-    cursor: read::Cursor,
+    cursor: graph_read::Cursor,
     ready: VecDeque<Chunk>,
 }
 
 impl Reading {
-    fn new(cursor: read::Cursor) -> Mutex<Self> {
+    fn new(cursor: graph_read::Cursor) -> Mutex<Self> {
         Mutex::new(Self { cursor, ready: VecDeque::new() })
     }
 }
@@ -296,7 +296,7 @@ impl Database {
         let (nodes, operators, counters, held) = py.detach(|| {
             let database = lock(&self.inner);
             let view = database.view(view);
-            (view.tree().node_sizes(), view.operator_sizes(), *view.counters(), view.tree().held())
+            (view.node_sizes(), view.operator_sizes(), view.counters(), view.held())
         });
         let metrics = PyDict::new(py);
         metrics.set_item("nodes", nodes)?;

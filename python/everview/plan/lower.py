@@ -220,7 +220,7 @@ def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, tables
     factors = atom.factors + (None,) * (components - len(atom.factors))
     return AtomPlan(
         name=atom.name,
-        table=atom.table,
+        source={"table": atom.table},
         filter=optional(atom.filter),
         columns=tuple(BindingPlan(variable[v], lowered(e)) for v, e in atom.bindings),
         factors=tuple(optional(f) for f in factors),

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-PLAN_VERSION = 1
+PLAN_VERSION = 2
 
 ExpressionJson = Mapping[str, Any]
 
@@ -42,10 +42,10 @@ class BindingPlan:
 
 @dataclass(frozen=True, slots=True)
 class AtomPlan:
-    """An input of the engine."""
+    """An input of the engine. ``source``: one of ``{"table": name}``, ``{"stage": position}`` and ``{"view": name}``."""
 
     name: str
-    table: str
+    source: Mapping[str, Any]
     filter: ExpressionJson | None
     columns: tuple[BindingPlan, ...]
     factors: tuple[ExpressionJson | None, ...]
@@ -170,7 +170,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]
     if isinstance(value, Mapping):
-        return value  # an expression, which is plain already
+        return value  # an expression or a source, which is plain already
     if hasattr(value, "__dataclass_fields__"):
         skipped = {"atom"} if isinstance(value, NodePlan) and value.atom is None else set()
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name not in skipped}

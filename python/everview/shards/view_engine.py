@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from everview.engine import Database, KernelError, translate
@@ -140,7 +141,7 @@ class ViewEngine:
             rows, bytes_ = rows + held, bytes_ + used
         metrics = self._kernel.metrics(self._make_view())
         bytes_ += self._kernel.texts_size()[1]
-        bytes_ += sum(size[-1] for size in (*metrics["nodes"], *metrics["operators"]))
+        bytes_ += sum(size[-1] for size in chain(*metrics["nodes"], metrics["operators"]))
         return rows, bytes_
 
 
