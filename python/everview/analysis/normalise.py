@@ -39,7 +39,7 @@ def merge_equal_atoms(query: ConjunctiveQuery) -> ConjunctiveQuery:
 
 def _are_equal(left: Atom, right: Atom) -> bool:
     """Whether the atoms read the same rows and bind the same variables, and no component has a factor of both."""
-    same = left.table.lower() == right.table.lower() and left.filter == right.filter
+    same = left.source == right.source and left.filter == right.filter
     disjoint = all(f is None or g is None for f, g in zip(left.factors, right.factors, strict=False))
     return same and disjoint and dict(left.bindings) == dict(right.bindings)
 

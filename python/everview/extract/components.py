@@ -45,7 +45,7 @@ class AggregatePlanner:
             return Aggregate("", Function(call.function), call.type, call.nullable)
         function = Function(call.function)
         if function is not Function.COUNT:
-            argument = cast_to(argument, _accumulated(argument.type))
+            argument = cast_to(argument, accumulated(argument.type))
         factors = self._factors(function, argument) if self._factoring else None
         if factors is None:
             self._core.request_columns([argument])
@@ -73,7 +73,7 @@ class AggregatePlanner:
         return self._components[key]
 
 
-def _accumulated(data_type: DataType) -> DataType:
+def accumulated(data_type: DataType) -> DataType:
     """The type a sum is accumulated in: BIGINT, DOUBLE or the decimal itself."""
     if data_type.is_integer:
         return BIGINT

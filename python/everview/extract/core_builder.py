@@ -24,11 +24,12 @@ from everview.query.expression import (
     Literal,
     PlanColumn,
     columns_of,
+    conjunction,
     occurrences,
     rewrite,
 )
 from everview.relational.plan import columns_read
-from everview.schema.datatype import BOOLEAN, DataType, Kind, decimal
+from everview.schema.datatype import DataType, Kind, decimal
 from everview.sql.coercion import cast_to, common_type, compare, decimal_for
 from everview.sql.reject import reject
 
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from everview.errors import Span
-    from everview.extract.block import Block
-    from everview.relational.plan import Scan
-    from everview.schema.table import Table
+    from everview.extract.block import Block, Leaf
 
 Term = tuple[str, Expression]
 _LONGEST_NAME = 40
@@ -127,7 +126,7 @@ class CoreBuilder:
 
     def build(self, *, distinct: bool = False) -> ConjunctiveQuery:
         """The query."""
-        atoms = tuple(self._atom(name, scan) for name, scan in self.block.atoms.items())
+        atoms = tuple(self._atom(name, leaf) for name, leaf in self.block.atoms.items())
         head = tuple(self._variables[r].name for r in self._head)
         variables = {v.name: v for v in self._variables.values()}
         components = tuple(name for name, _ in self._components)
@@ -180,13 +179,10 @@ class CoreBuilder:
                 return expression.name, self.block.owner[expression]
         return hints.get(root) or identifier_of(candidates[0]), root[0]
 
-    def _atom(self, name: str, scan: Scan) -> Atom:
-        table = scan.table
-        references = {
-            p: ColumnRef(c.name, c.type, c.nullable) for p, c in zip(scan.columns, table.columns, strict=True)
-        }
+    def _atom(self, name: str, leaf: Leaf) -> Atom:
+        references = dict(leaf.columns)
 
-        def of_table(expression: Expression) -> Expression:
+        def of_source(expression: Expression) -> Expression:
             return rewrite(expression, lambda part: references[part] if isinstance(part, PlanColumn) else None)
 
         filters = list(self._filters[name])
@@ -196,12 +192,12 @@ class CoreBuilder:
             filters += [compare("eq", mine[0], other) for other in mine[1:]]
             if mine:
                 filters += _is_among(mine[0], variable.type)
-                bindings.append((variable.name, of_table(cast_to(mine[0], variable.type))))
-        position = {c.name: i for i, c in enumerate(table.columns)}
+                bindings.append((variable.name, of_source(cast_to(mine[0], variable.type))))
+        position = {reference.name: i for i, (_, reference) in enumerate(leaf.columns)}
         bindings.sort(key=lambda b: min((position[c] for c in columns_of(b[1])), default=len(position)))
-        factors = tuple(of_table(f[name]) if name in f else None for _, f in self._components)
-        keys = _keys(table, bindings)
-        return Atom(name, table.name, tuple(bindings), _conjunction([of_table(f) for f in filters]), factors, keys)
+        factors = tuple(of_source(f[name]) if name in f else None for _, f in self._components)
+        conditions = conjunction([of_source(f) for f in filters])
+        return Atom(name, leaf.source, tuple(bindings), conditions, factors, _keys(leaf, bindings))
 
 
 def unique_name(name: str, taken: set[str]) -> str:
@@ -244,17 +240,9 @@ def _conjuncts(expression: Expression) -> Iterable[Expression]:
             yield part
 
 
-def _conjunction(filters: list[Expression]) -> Expression | None:
-    if len(filters) < 2:
-        return filters[0] if filters else None
-    return Call("and", tuple(filters), BOOLEAN, any(f.nullable for f in filters))
-
-
-def _keys(table: Table, bindings: Sequence[tuple[str, Expression]]) -> tuple[frozenset[str], ...]:
+def _keys(leaf: Leaf, bindings: Sequence[tuple[str, Expression]]) -> tuple[frozenset[str], ...]:
     bound = {e.name: v for v, b in bindings if isinstance(e := _stripped(b), ColumnRef)}
-    if not table.primary_key or any(c not in bound for c in table.primary_key):
-        return ()
-    return (frozenset(bound[c] for c in table.primary_key),)
+    return tuple(frozenset(bound[c] for c in key) for key in leaf.keys if all(c in bound for c in key))
 
 
 def _is_exact(data_type: DataType) -> bool:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from everview.extract.components import AggregatePlanner
 from everview.extract.core_builder import CoreBuilder, Term, identifier_of, unique_name
-from everview.query.expression import Call, ColumnRef, Expression, PlanColumn, rewrite
+from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction, rewrite
 from everview.query.logical_view import Aggregate, Core, Distinct, Filter, GroupAggregate, Map, OutputColumn, Stage
 from everview.relational.plan import columns_read
-from everview.schema.datatype import BOOLEAN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,10 +21,10 @@ Item = tuple[str, Expression]
 
 
 def extract_grouped(
-    core: CoreBuilder, node: AggregateNode, having: Sequence[Condition], items: Sequence[Item]
-) -> list[Stage]:
-    """The stages of an Aggregate over a block, of the conditions on its groups, and of the columns computed from them."""
-    return _Grouped(core, node, having, items).stages()
+    stages: list[Stage], core: CoreBuilder, node: AggregateNode, having: Sequence[Condition], items: Sequence[Item]
+) -> None:
+    """Add the stages of an Aggregate over a block, of the conditions on its groups, and of the columns computed from them."""
+    _Grouped(core, node, having, items).add_to(stages)
 
 
 class _Grouped:
@@ -52,7 +51,7 @@ class _Grouped:
         self._calls = [column for column, _ in node.calls]
         self._aggregates = [planner.plan(call) for _, call in node.calls]
 
-    def stages(self) -> list[Stage]:
+    def add_to(self, stages: list[Stage]) -> None:
         names = self._names_without_map()
         preferred = {} if names is None else dict(zip(dict.fromkeys(self._roots.values()), names, strict=False))
         hints = {self._roots[e]: n for n, e in self._items if isinstance(e, PlanColumn) and e in self._roots}
@@ -60,7 +59,7 @@ class _Grouped:
         self._columns |= {c: self._core.reference(self._keys[c]) for c in self._single}
         key_columns = [self._output(r) for r in dict.fromkeys(self._roots.values())]
         query = self._core.build(distinct=not self._aggregates)
-        stages: list[Stage] = [Core(query)]
+        stages.append(Core(query))
         if self._spanning:
             key_columns += self._map_keys(stages)
         if self._aggregates or self._is_global:
@@ -76,7 +75,6 @@ class _Grouped:
             stages.append(Filter(len(stages) - 1, self._predicate(), stages[-1].columns))
         if names is None:
             stages.append(Map(len(stages) - 1, tuple((n, self._above(e)) for n, e in self._items)))
-        return stages
 
     def _names_without_map(self) -> list[str] | None:
         """The output names, if the SELECT list is exactly the keys and then the aggregates."""
@@ -100,7 +98,7 @@ class _Grouped:
 
         Without aggregates it gives the keys alone, which a Distinct then makes unique.
         """
-        head = stages[0].columns
+        head = stages[-1].columns
         taken = {c.name.lower() for c in head}
         if self._aggregates:
             kept = [c.name for c in head]
@@ -117,7 +115,7 @@ class _Grouped:
             expressions.append((name, self._core.over_head(key)))
             self._columns[column] = ColumnRef(name, key.type, key.nullable)
             added.append(OutputColumn(name, key.type, key.nullable))
-        stages.append(Map(0, tuple(expressions)))
+        stages.append(Map(len(stages) - 1, tuple(expressions)))
         return added
 
     def _named(
@@ -133,10 +131,9 @@ class _Grouped:
         return replace(aggregate, name=name, argument=argument)
 
     def _predicate(self) -> Expression:
-        conditions = [self._above(c.expression) for c in self._having]
-        if len(conditions) == 1:
-            return conditions[0]
-        return Call("and", tuple(conditions), BOOLEAN, any(c.nullable for c in conditions))
+        found = conjunction([self._above(c.expression) for c in self._having])
+        assert found is not None
+        return found
 
     def _above(self, expression: Expression) -> Expression:
         """An expression over the columns of the Aggregate in terms of the stages below."""

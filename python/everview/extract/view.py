@@ -1,80 +1,175 @@
-"""A relational plan to a logical view: one core, and the stages above it.
+"""A relational plan to a logical view: join blocks become cores, what is left becomes operators.
 
-Four shapes, each a function: a plain select (core, Map), DISTINCT (a distinct core, or core, Map, Distinct), grouping
-without aggregates (a distinct core over the keys) and grouping with aggregates (core, GroupAggregate, Filter for
-HAVING, Map). A Map that would change nothing is left out: the variables of the core then carry the output names.
+``Extractor.rows`` adds the stages of a node, inputs first, and says which is the last of them. Shapes over a block, each
+a function: a plain select (core, Map), DISTINCT (a distinct core, or core, Map, Distinct), grouping without aggregates (a
+distinct core over the keys) and grouping with aggregates (core, GroupAggregate, Filter for HAVING, Map). A Map that would
+change nothing is left out: the variables of the core then carry the output names. A leaf of a block that is no scan is
+extracted first, and the core reads that stage. What stands above a stage without a join is operators alone.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everview.extract.block import block_of
-from everview.extract.core_builder import CoreBuilder
+from everview.extract.block import Leaf, block_of, is_block
+from everview.extract.core_builder import CoreBuilder, unique_name
 from everview.extract.grouped import extract_grouped
-from everview.query.expression import ColumnRef, Expression, PlanColumn
-from everview.query.logical_view import Core, Distinct, LogicalView, Map, Stage
-from everview.relational.plan import Aggregate, Filter, Project, columns_read
+from everview.extract.regrouped import extract_regrouped, over
+from everview.query.conjunctive import StageSource
+from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction
+from everview.query.logical_view import Core, Distinct, Filter, LogicalView, Map, OutputColumn, Stage, Union
+from everview.relational.plan import Aggregate, Node, Project, UnionAll, columns_read
 from everview.relational.plan import Distinct as DistinctRows
+from everview.relational.plan import Filter as FilterRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from everview.extract.core_builder import Term
-    from everview.relational.plan import Query
+    from everview.relational.plan import Condition, Query
 
 Item = tuple[str, Expression]
 
 
 def extract_view(name: str, sql: str, query: Query) -> LogicalView:
     """The logical view of a query whose plan the rules have rewritten."""
-    node = query.node
-    distinct = isinstance(node, DistinctRows)
-    if isinstance(node, DistinctRows):
-        node = node.input
-    assert isinstance(node, Project)
-    items = [(n, e) for n, (_, e) in zip(query.names, node.items, strict=True)]
-    below = node.input
-    having = below.conditions if isinstance(below, Filter) and isinstance(below.input, Aggregate) else ()
-    aggregate = below.input if having and isinstance(below, Filter) else below
-    if isinstance(aggregate, Aggregate):
-        core = CoreBuilder(sql, name, block_of(aggregate.input))
-        stages = extract_grouped(core, aggregate, having, items)
-        if distinct:
-            stages.append(Distinct(len(stages) - 1, stages[-1].columns))
-    else:
-        core = CoreBuilder(sql, name, block_of(below))
-        stages = _extract_distinct(core, items) if distinct else _extract_plain(core, items)
-    return LogicalView(name, sql, tuple(stages))
+    extractor = Extractor(name, sql)
+    extractor.rows(query.node, query.names)
+    return LogicalView(name, sql, tuple(extractor.stages))
 
 
-def _extract_plain(core: CoreBuilder, items: Sequence[Item]) -> list[Stage]:
-    if _is_bare(core, items):
-        roots = [core.request(e) for _, e in items]
-        if len(set(roots)) == len(roots):
-            core.freeze({r: n for r, (n, _) in zip(roots, items, strict=True)}, {})
-            return [Core(core.build())]
-    core.request_columns(e for _, e in items)
-    core.freeze({}, {})
-    return [Core(core.build()), Map(0, tuple((n, core.over_head(e)) for n, e in items))]
+class Extractor:
+    """Collects the ``stages`` of a view."""
 
+    def __init__(self, name: str, sql: str) -> None:
+        self.stages: list[Stage] = []
+        self._name = name
+        self._sql = sql
 
-def _extract_distinct(core: CoreBuilder, items: Sequence[Item]) -> list[Stage]:
-    if any(len(core.block.atoms_of(e)) > 1 for _, e in items):
+    def rows(self, node: Node, names: Sequence[str]) -> int:
+        """Add stages for a node; the last of them, which is returned, has its columns under these names, in order."""
+        match node:
+            case Project(input=below):
+                self._project(below, [(n, e) for n, (_, e) in zip(names, node.items, strict=True)])
+            case DistinctRows(input=below):
+                self._distinct(below, names)
+            case UnionAll():
+                self._union(node, names)
+            case _:
+                self._project(node, list(zip(names, node.columns, strict=True)))
+        return len(self.stages) - 1
+
+    def leaf(self, node: Node) -> Leaf:
+        """A node as a stage that a core reads."""
+        columns = self._stage(node)
+        path = getattr(node, "path", ()) or (type(node).__name__.lower(),)
+        return Leaf(StageSource(len(self.stages) - 1), path, tuple(columns.items()), self._keys(node, columns))
+
+    def _keys(self, node: Node, columns: Mapping[PlanColumn, ColumnRef]) -> tuple[frozenset[str], ...]:
+        match node:
+            case Aggregate(keys=keys):
+                return (frozenset(columns[c].name for c, _ in keys),)
+            case DistinctRows():
+                return (frozenset(c.name for c in columns.values()),)
+            case _:
+                return ()
+
+    def _stage(self, node: Node) -> dict[PlanColumn, ColumnRef]:
+        """Add stages for a node under names of their own; its columns in the last of them."""
+        taken: set[str] = set()
+        names = [unique_name(column.name or "column", taken) for column in node.columns]
+        stage = self.stages[self.rows(node, names)]
+        return {c: ColumnRef(o.name, o.type, o.nullable) for c, o in zip(node.columns, stage.columns, strict=True)}
+
+    def _block(self, node: Node) -> CoreBuilder:
+        return CoreBuilder(self._sql, self._name, block_of(node, self.leaf))
+
+    # ---- shapes ------------------------------------------------------------------------------------------------------
+
+    def _project(self, below: Node, items: Sequence[Item]) -> None:
+        if is_block(below):
+            self._plain(self._block(below), items)
+            return
+        conditions, below = _split(below)
+        if isinstance(below, Aggregate):
+            if is_block(below.input):
+                extract_grouped(self.stages, self._block(below.input), below, conditions, items)
+            else:
+                under, source = _split(below.input)
+                extract_regrouped(self.stages, self._filtered(under, source), below, conditions, items)
+        elif [e for _, e in items] == list(below.columns) and not conditions:
+            self.rows(below, [n for n, _ in items])
+        else:
+            columns = self._filtered(conditions, below)
+            self.stages.append(Map(len(self.stages) - 1, tuple((n, over(e, columns)) for n, e in items)))
+
+    def _filtered(self, conditions: Sequence[Condition], below: Node) -> dict[PlanColumn, ColumnRef]:
+        columns = self._stage(below)
+        if conditions:
+            predicate = conjunction([over(c.expression, columns) for c in conditions])
+            assert predicate is not None
+            self.stages.append(Filter(len(self.stages) - 1, predicate, self.stages[-1].columns))
+        return columns
+
+    def _plain(self, core: CoreBuilder, items: Sequence[Item]) -> None:
+        if _is_bare(core, items):
+            roots = [core.request(e) for _, e in items]
+            if len(set(roots)) == len(roots):
+                core.freeze({r: n for r, (n, _) in zip(roots, items, strict=True)}, {})
+                self.stages.append(Core(core.build()))
+                return
         core.request_columns(e for _, e in items)
         core.freeze({}, {})
-        mapped = Map(0, tuple((n, core.over_head(e)) for n, e in items))
-        return [Core(core.build(distinct=True)), mapped, Distinct(1, mapped.columns)]
-    preferred: dict[Term, str] = {}
-    for name, expression in items:
-        if columns_read(expression):
-            preferred.setdefault(core.request(expression), name)
-    core.freeze(preferred, {})
-    query = Core(core.build(distinct=True))
-    expressions = tuple((n, core.reference(e) if columns_read(e) else e) for n, e in items)
-    if all(isinstance(e, ColumnRef) and e.name == n for n, e in expressions) and len(expressions) == len(query.columns):
-        return [query]
-    return [query, Map(0, expressions)]
+        self.stages.append(Core(core.build()))
+        self.stages.append(Map(len(self.stages) - 1, tuple((n, core.over_head(e)) for n, e in items)))
+
+    def _distinct(self, below: Node, names: Sequence[str]) -> None:
+        if isinstance(below, Project) and is_block(below.input):
+            items = [(n, e) for n, (_, e) in zip(names, below.items, strict=True)]
+            self._distinct_block(self._block(below.input), items)
+        elif is_block(below):
+            self._distinct_block(self._block(below), list(zip(names, below.columns, strict=True)))
+        else:
+            stage = self.rows(below, names)
+            self.stages.append(Distinct(stage, self.stages[stage].columns))
+
+    def _distinct_block(self, core: CoreBuilder, items: Sequence[Item]) -> None:
+        if any(len(core.block.atoms_of(e)) > 1 for _, e in items):
+            core.request_columns(e for _, e in items)
+            core.freeze({}, {})
+            self.stages.append(Core(core.build(distinct=True)))
+            mapped = Map(len(self.stages) - 1, tuple((n, core.over_head(e)) for n, e in items))
+            self.stages.append(mapped)
+            self.stages.append(Distinct(len(self.stages) - 1, mapped.columns))
+            return
+        preferred: dict[Term, str] = {}
+        for name, expression in items:
+            if columns_read(expression):
+                preferred.setdefault(core.request(expression), name)
+        core.freeze(preferred, {})
+        query = Core(core.build(distinct=True))
+        self.stages.append(query)
+        expressions = tuple((n, core.reference(e) if columns_read(e) else e) for n, e in items)
+        plain = all(isinstance(e, ColumnRef) and e.name == n for n, e in expressions)
+        if not plain or len(expressions) != len(query.columns):
+            self.stages.append(Map(len(self.stages) - 1, expressions))
+
+    def _union(self, node: UnionAll, names: Sequence[str]) -> None:
+        inputs = tuple(self.rows(below, names) for below in node.inputs)
+        below = [self.stages[i].columns for i in inputs]
+        columns = tuple(
+            OutputColumn(name, column.type, any(c[at].nullable for c in below))
+            for at, (name, column) in enumerate(zip(names, node.columns, strict=True))
+        )
+        self.stages.append(Union(inputs, columns))
+
+
+def _split(node: Node) -> tuple[tuple[Condition, ...], Node]:
+    """The conditions on top of a node, and what they are on."""
+    conditions: tuple[Condition, ...] = ()
+    while isinstance(node, FilterRows):
+        conditions, node = node.conditions + conditions, node.input
+    return conditions, node
 
 
 def _is_bare(core: CoreBuilder, items: Sequence[Item]) -> bool:

@@ -19,13 +19,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from everview.analysis.normalise import merge_equal_atoms
+from everview.errors import Span, UnsupportedQueryError
 from everview.plan.lower import PlannedView, plan_view
 from everview.plan.output_key import output_key
 from everview.plan.shares import Shares, choose_shares
 from everview.plan.split import split_view
-from everview.query.conjunctive import Atom
+from everview.query.conjunctive import Atom, TableSource
 from everview.query.expression import Call, Expression, columns_of, to_json
-from everview.query.logical_view import Core, LogicalView, OutputColumn
+from everview.query.logical_view import Core, LogicalView, OutputColumn, Union
 from everview.schema.datatype import BIGINT, BOOLEAN
 from everview.schema.table import Column, Table
 
@@ -114,8 +115,7 @@ def lay_out(
     ``tables`` by lower-case name. ``checked``: those whose changes are known to be valid, so that what the view does not read
     of them need not travel. ``sizes`` and ``heaviest`` as in ``choose_shares``.
     """
-    core = view.stages[0]
-    assert isinstance(core, Core)
+    core = require_chain(view)
     query = merge_equal_atoms(core.query)
     shares = choose_shares(query, shards, sizes, heaviest)
     copies: dict[tuple[str, str], Copy] = {}
@@ -133,7 +133,7 @@ def lay_out(
     finished = tuple(
         _finish(c, members[c.name], tables[c.source], strict=c.source not in checked) for c in copies.values()
     )
-    moved = replace(query, atoms=tuple(replace(a, table=named[a.name]) for a in query.atoms))
+    moved = replace(query, atoms=tuple(replace(a, source=TableSource(named[a.name])) for a in query.atoms))
     spread = LogicalView(view.name, view.sql, (Core(moved), *view.stages[1:]))
     split = split_view(spread, shares.variables)
     shard = plan_view(split.shard, {c.name.lower(): c.table for c in finished})
@@ -155,6 +155,20 @@ def lay_out(
         merge_key=split.merge_key,
         disjoint=split.disjoint,
         key=key,
+    )
+
+
+def require_chain(view: LogicalView) -> Core:
+    """The core of a view that is one core and a chain of operators; others are not laid out over shards."""
+    core, *others = view.stages
+    if isinstance(core, Core) and not any(isinstance(stage, Core | Union) for stage in others):
+        return core
+    raise UnsupportedQueryError(
+        "SEVERAL_BLOCKS_ON_SPARK",
+        "a view with grouped derived tables, UNION ALL or the like is not spread over shards yet",
+        hint="maintain it in a session, or write one view per block",
+        sql=view.sql,
+        span=Span(0, len(view.sql)),
     )
 
 

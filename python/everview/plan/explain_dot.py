@@ -24,7 +24,7 @@ def explain_dot(facts: Facts) -> str:
         else:
             label = f"{stage['stage']}\n{stage['text']}"
             lines.append(f'  {name} [label={_quoted(label)}, shape=box, style="rounded"];')
-            lines.append(f"  {name} -> s{stage['input']};")
+            lines += [f"  {name} -> s{below};" for below in stage["inputs"]]
     return "\n".join([*lines, "}"]) + "\n"
 
 

@@ -17,7 +17,7 @@ from everview.plan.lower import PlannedCore, PlannedView
 from everview.plan.view_lookup import holds_groups, view_lookups
 from everview.query.conjunctive import ConjunctiveQuery
 from everview.query.expression_text import expression_text
-from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, Map, Stage
+from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, Map, Stage, Union, inputs_of
 
 SOURCES = {
     "CROWN": "Wang, Hu, Dai, Yi: Change Propagation Without Joins. VLDB 2023",
@@ -31,8 +31,11 @@ STATE = {
     "distinct": "one count per distinct row; work above it follows its delta, whether deltas are wanted or not",
     "map": "",
     "filter": "",
+    "union": "",
 }
 """What a finishing operator keeps."""
+
+_OPERATORS = {GroupAggregate: "aggregate", Map: "map", Filter: "filter", Distinct: "distinct", Union: "union"}
 
 Facts = dict[str, Any]
 
@@ -105,7 +108,7 @@ def _atom_facts(query: ConjunctiveQuery) -> list[Facts]:
     return [
         {
             "name": a.name,
-            "table": a.table,
+            "source": str(a.source),
             "columns": {v: expression_text(e) for v, e in a.bindings},
             "filter": None if a.filter is None else expression_text(a.filter),
             "factors": [None if f is None else expression_text(f) for f in a.factors],
@@ -146,7 +149,7 @@ def _projection_facts(core: PlannedCore, last: int) -> list[Facts]:
         {
             "stage": name,
             "position": core.plan_stage + i,
-            "input": core.plan_stage + i - 1,
+            "inputs": [core.plan_stage + i - 1],
             "text": texts[name],
             "state": STATE[name],
         }
@@ -156,11 +159,11 @@ def _projection_facts(core: PlannedCore, last: int) -> list[Facts]:
 
 def _operator_facts(stage: Stage, index: int, planned: PlannedView) -> Facts:
     assert not isinstance(stage, Core)
-    name = {GroupAggregate: "aggregate", Map: "map", Filter: "filter", Distinct: "distinct"}[type(stage)]
+    name = _OPERATORS[type(stage)]
     return {
         "stage": name,
         "position": planned.positions[index],
-        "input": planned.positions[stage.input],
+        "inputs": [planned.positions[i] for i in inputs_of(stage)],
         "text": operator_text(stage),
         "state": HELD if isinstance(stage, GroupAggregate) and holds_groups(planned, stage) else STATE[name],
     }
@@ -180,4 +183,4 @@ def operator_text(stage: Stage) -> str:
         return ", ".join(n if n == text else f"{n} = {text}" for n, text in texts)
     if isinstance(stage, Filter):
         return expression_text(stage.predicate)
-    return "each row once"
+    return "the rows of all of them" if isinstance(stage, Union) else "each row once"

@@ -68,7 +68,7 @@ def _core_box(facts: Facts, core: Facts) -> Box:
 
 
 def _only_reader(facts: Facts, position: int) -> Facts | None:
-    readers = [s for s in facts["stages"] if s["stage"] != "core" and s["input"] == position]
+    readers = [s for s in facts["stages"] if s["stage"] != "core" and position in s["inputs"]]
     return readers[0] if len(readers) == 1 else None
 
 

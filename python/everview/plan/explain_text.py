@@ -36,7 +36,7 @@ def _view_lines(facts: Facts) -> Iterator[str]:
             yield f"stage {stage['position']}: core"
             yield from _core_lines(stage)
         else:
-            yield f"stage {stage['position']}: {stage['stage']} of stage {stage['input']}"
+            yield f"stage {stage['position']}: {stage['stage']} of stage {', '.join(map(str, stage['inputs']))}"
             yield from _wrapped(stage["text"], "  ", "    ")
             if stage["state"]:
                 yield f"  keeps {stage['state']}"
@@ -57,7 +57,7 @@ def _core_lines(core: Facts) -> Iterator[str]:
     yield f"  query       {core['datalog']}"
     for atom in core["atoms"]:
         columns = ", ".join(f"{v} = {e}" for v, e in atom["columns"].items())
-        yield from _wrapped(f"{atom['name']} = {atom['table']}: {columns}", "    ", "      ")
+        yield from _wrapped(f"{atom['name']} = {atom['source']}: {columns}", "    ", "      ")
         if atom["filter"] is not None:
             yield from _wrapped(f"where {atom['filter']}", "      ", "        ")
     if core["components"]:

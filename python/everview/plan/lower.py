@@ -14,8 +14,9 @@ Source: CROWN, section 7.1, for extended heads.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from everview.analysis.classification import Classification, classify
 from everview.analysis.normalise import merge_equal_atoms
@@ -38,8 +39,9 @@ from everview.plan.maintenance import (
     MapPlan,
     NodePlan,
     StagePlan,
+    UnionPlan,
 )
-from everview.query.conjunctive import Atom, ConjunctiveQuery
+from everview.query.conjunctive import Atom, ConjunctiveQuery, Source, StageSource
 from everview.query.expression import ColumnRef, Expression, columns_of, may_fail, to_json
 from everview.query.logical_view import (
     Aggregate,
@@ -52,6 +54,8 @@ from everview.query.logical_view import (
     Map,
     OutputColumn,
     Stage,
+    Union,
+    inputs_of,
 )
 from everview.schema.table import Table
 from everview.sql.nesting import room_to_recurse
@@ -109,14 +113,33 @@ def _plan_view(view: LogicalView, tables: Mapping[str, Table], update_rates: Map
             except UnsupportedQueryError as error:
                 raise error.located(view.sql, _joins_of(view.sql)) from None
             cores.append(PlannedCore(i, len(stages), stage.query, classification, choice))
-            outputs.append(_lower_core(view, i, choice, tables, stages))
+            outputs.append(_lower_core(view, i, choice, _Places(tables, outputs), stages))
         else:
-            position, index = outputs[stage.input]
-            stages.append(_lower_operator(view, stage, position, index))
+            stages.append(_lower_operator(view, stage, [outputs[i] for i in inputs_of(stage)]))
             outputs.append((len(stages) - 1, _index(stage.columns)))
     output = tuple(ColumnPlan(c.name, str(c.type), c.nullable) for c in view.columns)
     plan = MaintenancePlan(PLAN_VERSION, view.name, tuple(stages), output)
     return PlannedView(view, plan, tuple(cores), tuple(position for position, _ in outputs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where atoms find their sources: tables by lower-case name, and per stage its position and columns in the plan."""
+
+    tables: Mapping[str, Table]
+    outputs: Sequence[tuple[int, Mapping[str, int]]] = ()
+
+    def columns(self, source: Source) -> Mapping[str, int]:
+        """The positions of the source's columns by name in lower case: names of tables' columns are case-insensitive."""
+        if isinstance(source, StageSource):
+            return {name.lower(): i for name, i in self.outputs[source.stage][1].items()}
+        return {c.name.lower(): i for i, c in enumerate(self.tables[source.name.lower()].columns)}
+
+    def plan(self, source: Source) -> Mapping[str, Any]:
+        """The source as plans name it."""
+        if isinstance(source, StageSource):
+            return {"stage": self.outputs[source.stage][0]}
+        return {"table": source.name}
 
 
 def _joins_of(sql: str) -> Span:
@@ -126,15 +149,22 @@ def _joins_of(sql: str) -> Span:
 
 
 def _reads_deltas_always(view: LogicalView, core: int, classification: Classification) -> bool:
-    """Whether the engine enumerates the core's deltas in any case: an operator above keeps state, or may refuse a row."""
+    """Whether the engine enumerates the core's deltas in any case: a stage above keeps state, or may refuse a row."""
     stage = view.stages[core]
     assert isinstance(stage, Core)
-    distinct = (stage.query.distinct and classification.is_extended) or any(
-        isinstance(s, Distinct) for s in view.stages
-    )
-    groups = [s for s in view.stages if isinstance(s, GroupAggregate)]
-    held = any(s.input != core or keeps_groups(s, classification.maintained_head) for s in groups)
-    return distinct or held or any(map(_may_refuse, view.stages))
+    if stage.query.distinct and classification.is_extended:
+        return True
+    above = {core}
+    for at, reader in enumerate(view.stages):
+        if not above.intersection(inputs_of(reader)):
+            continue
+        above.add(at)
+        fused = isinstance(reader, GroupAggregate) and reader.input == core
+        if isinstance(reader, GroupAggregate) and (not fused or keeps_groups(reader, classification.maintained_head)):
+            return True
+        if isinstance(reader, Core | Distinct) or _may_refuse(reader):
+            return True
+    return False
 
 
 def _may_refuse(stage: Stage) -> bool:
@@ -156,18 +186,18 @@ def _index(columns: tuple[OutputColumn, ...]) -> dict[str, int]:
 
 
 def _lower_core(
-    view: LogicalView, position: int, choice: Choice, tables: Mapping[str, Table], stages: list[StagePlan]
+    view: LogicalView, position: int, choice: Choice, places: _Places, stages: list[StagePlan]
 ) -> tuple[int, dict[str, int]]:
     stage = view.stages[position]
     assert isinstance(stage, Core)
     query, tree = stage.query, choice.tree
-    stages.append(lower_core(query, tree, tables))
+    stages.append(_core_plan(query, tree, places))
     core = len(stages) - 1
     if tree.head == query.head:
         return core, {v: i for i, v in enumerate(query.head)}
     index = {v: i for i, v in enumerate(tree.head)}
-    readers = [s for s in view.stages if not isinstance(s, Core) and s.input == position]
-    by_position = bool(readers) and all(isinstance(r, GroupAggregate | Map) for r in readers)
+    readers = [s for s in view.stages if position in inputs_of(s)]
+    by_position = bool(readers) and all(isinstance(r, GroupAggregate | Map | Core) for r in readers)
     if by_position and not query.distinct:
         return core, index
     columns = tuple(MapColumnPlan(c.name, to_json(ColumnRef(c.name, c.type, c.nullable), index)) for c in stage.columns)
@@ -178,7 +208,11 @@ def _lower_core(
 
 
 def lower_core(query: ConjunctiveQuery, tree: JoinTree, tables: Mapping[str, Table]) -> CorePlan:
-    """A core on a tree, with the tree's head."""
+    """A core over tables on a tree, with the tree's head."""
+    return _core_plan(query, tree, _Places(tables))
+
+
+def _core_plan(query: ConjunctiveQuery, tree: JoinTree, places: _Places) -> CorePlan:
     variable = {v: i for i, v in enumerate(query.variables)}
     atom = {a.name: i for i, a in enumerate(query.atoms)}
 
@@ -190,7 +224,7 @@ def lower_core(query: ConjunctiveQuery, tree: JoinTree, tables: Mapping[str, Tab
         mode="set" if query.distinct else "bag",
         variables=tuple(ColumnPlan(v.name, str(v.type), v.nullable) for v in query.variables.values()),
         components=len(query.components),
-        atoms=tuple(_lower_atom(a, variable, len(query.components), tables) for a in query.atoms),
+        atoms=tuple(_lower_atom(a, variable, len(query.components), places) for a in query.atoms),
         nodes=tuple(
             NodePlan(
                 kind=n.kind.value,
@@ -207,8 +241,8 @@ def lower_core(query: ConjunctiveQuery, tree: JoinTree, tables: Mapping[str, Tab
     )
 
 
-def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, tables: Mapping[str, Table]) -> AtomPlan:
-    position = {c.name.lower(): i for i, c in enumerate(tables[atom.table.lower()].columns)}
+def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, places: _Places) -> AtomPlan:
+    position = places.columns(atom.source)
 
     def lowered(expression: Expression) -> dict[str, object]:
         index = {name: position[name.lower()] for name in columns_of(expression)}  # names are case-insensitive
@@ -220,7 +254,7 @@ def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, tables
     factors = atom.factors + (None,) * (components - len(atom.factors))
     return AtomPlan(
         name=atom.name,
-        source={"table": atom.table},
+        source=places.plan(atom.source),
         filter=optional(atom.filter),
         columns=tuple(BindingPlan(variable[v], lowered(e)) for v, e in atom.bindings),
         factors=tuple(optional(f) for f in factors),
@@ -228,7 +262,10 @@ def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, tables
     )
 
 
-def _lower_operator(view: LogicalView, stage: Stage, position: int, index: Mapping[str, int]) -> StagePlan:
+def _lower_operator(view: LogicalView, stage: Stage, inputs: Sequence[tuple[int, Mapping[str, int]]]) -> StagePlan:
+    if isinstance(stage, Union):
+        return UnionPlan("union", tuple(position for position, _ in inputs))
+    ((position, index),) = inputs
     if isinstance(stage, GroupAggregate):
         source = view.stages[stage.input]
         components = source.query.components if isinstance(source, Core) else ()

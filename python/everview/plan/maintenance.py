@@ -143,7 +143,15 @@ class DistinctPlan:
     input: int
 
 
-StagePlan = CorePlan | GroupAggregatePlan | MapPlan | FilterPlan | DistinctPlan
+@dataclass(frozen=True, slots=True)
+class UnionPlan:
+    """The rows of several stages."""
+
+    stage: str
+    inputs: tuple[int, ...]
+
+
+StagePlan = CorePlan | GroupAggregatePlan | MapPlan | FilterPlan | DistinctPlan | UnionPlan
 
 
 @dataclass(frozen=True, slots=True)

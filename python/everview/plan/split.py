@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from everview.plan.output_key import group_key
-from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
+from everview.query.conjunctive import Atom, ConjunctiveQuery, TableSource, Variable
 from everview.query.expression import Call, ColumnRef, Expression, Literal
 from everview.query.logical_view import (
     Aggregate,
@@ -28,6 +28,7 @@ from everview.query.logical_view import (
     Map,
     OutputColumn,
     Stage,
+    Union,
 )
 from everview.schema.datatype import BIGINT, DOUBLE, DataType, Kind, decimal
 from everview.schema.table import Column, Table
@@ -100,7 +101,7 @@ def _split_at(view: LogicalView, at: int) -> SplitView:
         stages += (Map(at, (("partial_row", Literal(0, BIGINT)),)),)
     shard = LogicalView(view.name, view.sql, stages)
     shift = len(merging) - 1 - at
-    moved = tuple(replace(s, input=s.input + shift) for s in above if not isinstance(s, Core))
+    moved = tuple(replace(s, input=s.input + shift) for s in above if not isinstance(s, Core | Union))
     merge = LogicalView(view.name, view.sql, (*merging, *moved))
     partial = Table(PARTIAL, tuple(Column(c.name, c.type, c.nullable) for c in shard.columns))
     keys = tuple(k.name for k in stage.keys) if isinstance(stage, GroupAggregate) else _names(stage)
@@ -125,7 +126,7 @@ def _reading(
     """The query that reads columns of the partial table."""
     variables = {c.name: Variable(c.name, c.type, c.nullable) for c in columns}
     bindings = tuple((c.name, ColumnRef(c.name, c.type, c.nullable)) for c in columns)
-    atom = Atom(PARTIAL, PARTIAL, bindings, factors=factors)
+    atom = Atom(PARTIAL, TableSource(PARTIAL), bindings, factors=factors)
     return ConjunctiveQuery(name, tuple(variables), (atom,), variables, components, distinct)
 
 

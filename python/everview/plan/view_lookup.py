@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from everview.plan.join_tree import lookups
 from everview.plan.lower import PlannedView, keeps_groups
-from everview.plan.maintenance import DistinctPlan
+from everview.plan.maintenance import DistinctPlan, UnionPlan
 from everview.query.expression import ColumnRef
-from everview.query.logical_view import Core, GroupAggregate, Map
+from everview.query.logical_view import Core, GroupAggregate, Map, Union
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Lookup:
 
 def view_lookups(planned: PlannedView) -> tuple[Lookup, ...]:
     """The lookups a view supports, smallest first."""
-    if len(planned.cores) != 1 or any(isinstance(s, DistinctPlan) for s in planned.plan.stages):
+    if len(planned.cores) != 1 or any(isinstance(s, DistinctPlan | UnionPlan) for s in planned.plan.stages):
         return ()
     column_of = _output_columns(planned)
     groups = next((s for s in planned.view.stages if isinstance(s, GroupAggregate)), None)
@@ -42,7 +42,8 @@ def view_lookups(planned: PlannedView) -> tuple[Lookup, ...]:
 
 def holds_groups(planned: PlannedView, groups: GroupAggregate) -> bool:
     """Whether the engine keeps the groups' sums beside the tree, because the tree's results are not the groups."""
-    return groups.input != planned.cores[0].stage or keeps_groups(groups, planned.cores[0].choice.tree.head)
+    core = next((c for c in planned.cores if c.stage == groups.input), None)
+    return core is None or keeps_groups(groups, core.choice.tree.head)
 
 
 def _output_columns(planned: PlannedView) -> dict[str, str]:
@@ -51,6 +52,9 @@ def _output_columns(planned: PlannedView) -> dict[str, str]:
     for stage in planned.view.stages:
         if isinstance(stage, Core):
             carried.append({v: v for v in stage.query.head})
+            continue
+        if isinstance(stage, Union):
+            carried.append({})
             continue
         below = carried[stage.input]
         if isinstance(stage, Map):

@@ -31,14 +31,37 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
+class TableSource:
+    """The rows of a table."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class StageSource:
+    """The rows of an earlier stage of the logical view."""
+
+    stage: int
+
+    def __str__(self) -> str:
+        return f"stage {self.stage}"
+
+
+Source = TableSource | StageSource
+
+
+@dataclass(frozen=True, slots=True)
 class Atom:
-    """One occurrence of a table. ``keys``: sets of variables that determine the row (from primary keys).
+    """One occurrence of a table or a stage. ``keys``: sets of variables that determine the row (from primary keys).
 
     ``power``: the atom stands for this many equal ones, whose multiplicities multiply.
     """
 
     name: str
-    table: str
+    source: Source
     bindings: tuple[tuple[str, Expression], ...]
     filter: Expression | None = None
     factors: tuple[Expression | None, ...] = ()
@@ -48,6 +71,11 @@ class Atom:
     def __str__(self) -> str:
         power = f"^{self.power}" if self.power > 1 else ""
         return f"{self.name}{power}({', '.join(self.variables)})"
+
+    @property
+    def table(self) -> str:
+        """The name of what it reads."""
+        return str(self.source)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -14,12 +14,12 @@ expression visits each part once. Nothing recurses, since chains of operators ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from everview.schema.datatype import DataType
+from everview.schema.datatype import BOOLEAN, DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +197,13 @@ def rewrite(expression: Expression, replacement: Callable[[Expression], Expressi
             open_parts.append(part)
             open_parts += reversed(part.args)
     return done[id(expression)]
+
+
+def conjunction(conditions: Sequence[Expression]) -> Expression | None:
+    """What is true where all conditions are; None where there is no condition."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return Call("and", tuple(conditions), BOOLEAN, any(c.nullable for c in conditions))
 
 
 _TREE_SIZE, _TREE_DEPTH = 500, 50

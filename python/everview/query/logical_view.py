@@ -1,7 +1,7 @@
 """The logical view: a DAG of cores and finishing operators, in topological order.
 
-Each stage names its input stages by position. A core reads tables (through its atoms); every other stage reads the
-output of earlier ones. The last stage is the view. Stages pass bags of rows; a row of a core also carries the
+Each stage names its input stages by position. A core reads tables and earlier stages (through its atoms); every other
+stage reads the output of earlier ones. A stage may be read by several. The last stage is the view. Stages pass bags of rows; a row of a core also carries the
 components of its query.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from everview.query.conjunctive import ConjunctiveQuery
+from everview.query.conjunctive import ConjunctiveQuery, StageSource
 from everview.query.expression import Expression
 from everview.schema.datatype import DataType
 
@@ -107,7 +107,26 @@ class Distinct:
     columns: tuple[OutputColumn, ...]
 
 
-Stage = Core | GroupAggregate | Map | Filter | Distinct
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The rows of all inputs."""
+
+    inputs: tuple[int, ...]
+    columns: tuple[OutputColumn, ...]
+
+
+Stage = Core | GroupAggregate | Map | Filter | Distinct | Union
+
+
+def inputs_of(stage: Stage) -> tuple[int, ...]:
+    """The positions of the stages that a stage reads, each once."""
+    match stage:
+        case Core(query=query):
+            return tuple(dict.fromkeys(a.source.stage for a in query.atoms if isinstance(a.source, StageSource)))
+        case Union(inputs=inputs):
+            return tuple(dict.fromkeys(inputs))
+        case _:
+            return (stage.input,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,5 +156,5 @@ class LogicalView:
                     yield from (e for _, e in expressions)
                 case Filter(predicate=predicate):
                     yield predicate
-                case Distinct():
+                case Distinct() | Union():
                     pass

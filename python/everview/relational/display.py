@@ -16,6 +16,7 @@ from everview.relational.plan import (
     Node,
     Project,
     Scan,
+    UnionAll,
     inputs_of,
 )
 
@@ -63,6 +64,8 @@ def _line(node: Node) -> str:
             return f"aggregate [{keys}]" + (f" {calls}" if calls else "")
         case Distinct():
             return "distinct"
+        case UnionAll():
+            return f"union all ({_listed(node.columns)})"
 
 
 def _listed(columns: Iterable[PlanColumn]) -> str:

@@ -97,11 +97,15 @@ class AggregateCall:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One row per group of the input. Without keys there is one group, also where there is no row (a global aggregate)."""
+    """One row per group of the input. Without keys there is one group, also where there is no row (a global aggregate).
+
+    ``path``: the aliases of the derived tables that it is in, as of a scan.
+    """
 
     input: Node
     keys: tuple[tuple[PlanColumn, Expression], ...]
     calls: tuple[tuple[PlanColumn, AggregateCall], ...]
+    path: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
@@ -110,16 +114,29 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Each row of the input once."""
+    """Each row of the input once. ``path``: the aliases of the derived tables that it is in."""
 
     input: Node
+    path: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
         return self.input.columns
 
 
-Node = Scan | Filter | Project | Join | Aggregate | Distinct
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    """The rows of all inputs; ``columns`` hold those of each input, by position.
+
+    ``path``: the aliases of the derived tables that it is in.
+    """
+
+    inputs: tuple[Node, ...]
+    columns: tuple[PlanColumn, ...]
+    path: tuple[str, ...] = ()
+
+
+Node = Scan | Filter | Project | Join | Aggregate | Distinct | UnionAll
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +155,8 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
             return ()
         case Join(left=left, right=right):
             return (left, right)
+        case UnionAll(inputs=inputs):
+            return inputs
         case _:
             return (node.input,)
 
@@ -152,6 +171,8 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
         case Join():
             left, right = inputs
             return replace(node, left=left, right=right)
+        case UnionAll():
+            return replace(node, inputs=inputs)
         case _:
             return replace(node, input=inputs[0])
 
@@ -168,7 +189,7 @@ def nodes_of(node: Node) -> Iterator[Node]:
 def expressions_of(node: Node) -> Iterator[Expression]:
     """The expressions of a node itself."""
     match node:
-        case Scan() | Distinct():
+        case Scan() | Distinct() | UnionAll():
             pass
         case Filter(conditions=conditions) | Join(conditions=conditions):
             yield from (c.expression for c in conditions)

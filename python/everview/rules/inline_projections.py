@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from everview.query.expression import Expression, PlanColumn, rewrite
-from everview.relational.plan import Aggregate, Condition, Distinct, Filter, Join, Node, Project, Scan
+from everview.relational.plan import Aggregate, Condition, Distinct, Filter, Join, Node, Project, Scan, UnionAll
 
 _Computed = Mapping[PlanColumn, Expression]
 
@@ -56,9 +56,11 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
                 (column, call if call.argument is None else replace(call, argument=_over(call.argument, computed)))
                 for column, call in node.calls
             )
-            return Aggregate(inner, keys, calls), {}
+            return replace(node, input=inner, keys=keys, calls=calls), {}
         case Distinct(input=below):
-            return Distinct(inline_projections(below)), {}
+            return replace(node, input=inline_projections(below)), {}
+        case UnionAll():
+            return replace(node, inputs=tuple(inline_projections(below) for below in node.inputs)), {}
 
 
 def _over(expression: Expression, computed: _Computed) -> Expression:

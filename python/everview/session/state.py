@@ -20,6 +20,7 @@ from everview.engine import Database
 from everview.errors import SchemaError, SessionError, cut, listed, shown
 from everview.interop.batch import MULTIPLICITY, BatchReader
 from everview.machine import default_delta_limit
+from everview.query.conjunctive import TableSource
 from everview.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class MaintainedView:
 
     def reads(self, table: Table) -> bool:
         """Whether a table is among those the view is built from."""
-        return any(a.table.lower() == table.name.lower() for core in self.planned.cores for a in core.query.atoms)
+        atoms = (atom for core in self.planned.cores for atom in core.query.atoms)
+        return any(isinstance(a.source, TableSource) and a.table.lower() == table.name.lower() for a in atoms)
 
 
 class Listener:

@@ -15,12 +15,12 @@ from everview.analysis.normalise import merge_equal_atoms
 from everview.errors import PipelineError, SchemaError, UnsupportedQueryError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.lower import lower_query
-from everview.plan.distribute import Layout, expressions_of, lay_out, over
+from everview.plan.distribute import Layout, expressions_of, lay_out, over, require_chain
 from everview.plan.explain import explain as explain_view
 from everview.plan.explain_layout import explain_layout
 from everview.query.conjunctive import ConjunctiveQuery
 from everview.query.expression import columns_of
-from everview.query.logical_view import Core, LogicalView
+from everview.query.logical_view import LogicalView
 from everview.shards.pipeline import Pipeline, StageName, build_pipeline
 from everview.spark.dispatch import TIMESTAMP, VERSION, Dispatch, Exit
 from everview.spark.inputs import declare, prepare, shape_of
@@ -167,9 +167,7 @@ def columns_read(name: str, sql: str, declared: Mapping[str, Declared]) -> dict[
 
 
 def _query(view: LogicalView) -> ConjunctiveQuery:
-    core = view.stages[0]
-    assert isinstance(core, Core)
-    return merge_equal_atoms(core.query)
+    return merge_equal_atoms(require_chain(view).query)
 
 
 def _read(query: ConjunctiveQuery) -> dict[str, frozenset[str]]:

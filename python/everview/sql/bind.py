@@ -15,10 +15,9 @@ from sqlglot import exp
 
 from everview.errors import SchemaError, Span
 from everview.query.expression import Expression, Literal, PlanColumn
-from everview.relational.plan import Condition, Distinct, Filter, Join, JoinKind, Node, Project, Query, Scan
-from everview.sql import functions
+from everview.relational.plan import Condition, Distinct, Filter, Join, JoinKind, Node, Project, Query, Scan, UnionAll
 from everview.sql.bind_grouping import AggregateCollector, Grouping
-from everview.sql.coercion import compare, condition
+from everview.sql.coercion import cast_to, compare, condition, unify
 from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.nesting import room_to_recurse, too_deep
@@ -27,8 +26,9 @@ from everview.sql.scope import NamedExpression, Relation, Scope
 from everview.sql.spans import keyword_span, parse_query, source_of, span_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from everview.schema.datatype import DataType
     from everview.schema.table import Table
 
 
@@ -135,8 +135,8 @@ class Binder:
         """The plan of a query."""
         select, ctes = self._unwrap(query, around.ctes)
         around = _Around(ctes, around.path)
-        if around.path:
-            self._refuse_grouping(select)
+        if isinstance(select, exp.SetOperation):
+            return self._union(select, around)
         from_ = select.args.get("from_")
         if from_ is None:
             raise reject("NO_FROM", self.sql, select)
@@ -144,9 +144,9 @@ class Binder:
         where = select.args.get("where")
         if where is not None:
             bound.node = _filtered(bound.node, self._conditions(where.this, bound.scope))
-        return self._select(select, bound)
+        return self._select(select, bound, around.path)
 
-    def _select(self, select: exp.Select, bound: _From) -> Query:
+    def _select(self, select: exp.Select, bound: _From, path: tuple[str, ...]) -> Query:
         scope, group, having = bound.scope, select.args.get("group"), select.args.get("having")
         collector = AggregateCollector(self, grouped=group is not None)
         aliases: dict[str, Expression] = {}
@@ -159,7 +159,7 @@ class Binder:
         if having is not None:
             grouping.bind_having(having)
         if group is not None or having is not None or collector.calls:
-            node, items = grouping.above(node, items)
+            node, items = grouping.above(node, items, path)
         node = Project(node, tuple((self.column(i.expression, i.name), i.expression) for i in items))
         query = Query(node, tuple(i.name for i in items), tuple(i.span for i in items))
         distinct = select.args.get("distinct")
@@ -168,17 +168,59 @@ class Binder:
         if distinct.args.get("on") is not None:
             place = keyword_span(self.sql, span_of(select), "DISTINCT ON")
             raise reject("UNSUPPORTED_CLAUSE", self.sql, place, name="DISTINCT ON")
-        return Query(Distinct(node), query.names, query.spans)
+        return Query(Distinct(node, path), query.names, query.spans)
 
-    def _unwrap(self, query: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[exp.Select, Mapping[str, _Cte]]:
-        """The SELECT inside parentheses, with the CTEs it sees; clauses no block may have are refused."""
-        if isinstance(query, exp.SetOperation):
-            name = type(query).__name__.upper()
-            whole = span_of(query)
-            between = Span(span_of(query.this).end, span_of(query.expression).start)
-            place = keyword_span(self.sql, between if between.start < between.end else whole, name)
-            raise reject("SET_OPERATION", self.sql, place, name=name)
-        if not isinstance(query, exp.Select | exp.Subquery):
+    def _union(self, query: exp.SetOperation, around: _Around) -> Query:
+        """UNION [ALL]: columns by position, in the type that both sides have in common, under the names of the first."""
+        if not isinstance(query, exp.Union) or query.args.get("by_name"):
+            name = type(query).__name__.upper() + (" BY NAME" if query.args.get("by_name") else "")
+            raise reject("SET_OPERATION", self.sql, self._operator_span(query), name=name)
+        parts: list[exp.Expr] = []
+        open_parts: list[exp.Expr] = [query]
+        while open_parts:  # chains of UNION ALL are deep on the left: no recursion, and one node
+            part = open_parts.pop()
+            if isinstance(part, exp.Union) and (part is query or _continues(part, query)):
+                open_parts += [part.expression, part.this]
+            else:
+                parts.append(part)
+        bound = [self.query(part, around) for part in parts]
+        first = bound[0]
+        for other, part in zip(bound[1:], parts[1:], strict=True):
+            if len(other.names) != len(first.names):
+                message = f"{len(first.names)} columns and {len(other.names)} columns do not make a UNION"
+                raise SchemaError("COLUMN_COUNT", message, sql=self.sql, span=span_of(part))
+        types = [self._common_type([b.node.columns[i] for b in bound], query) for i in range(len(first.names))]
+        inputs = tuple(self._cast(b, types) for b in bound)
+        nullable = [any(n.columns[i].nullable for n in inputs) for i in range(len(types))]
+        columns = tuple(
+            PlanColumn(self.new_id(), t, null, name) for t, null, name in zip(types, nullable, first.names, strict=True)
+        )
+        node: Node = UnionAll(inputs, columns, around.path)
+        return Query(Distinct(node, around.path) if query.args.get("distinct") else node, first.names, first.spans)
+
+    def _common_type(self, columns: Sequence[Expression], place: exp.Expr) -> DataType:
+        try:
+            return unify(list(columns))[0].type
+        except CoercionError as error:
+            raise mismatch(self.sql, place, str(error)) from None
+
+    def _cast(self, query: Query, types: Sequence[DataType]) -> Node:
+        columns = query.node.columns
+        if [c.type for c in columns] == list(types):
+            return query.node
+        cast = [cast_to(c, t) for c, t in zip(columns, types, strict=True)]
+        return Project(query.node, tuple((self.column(e, n), e) for e, n in zip(cast, query.names, strict=True)))
+
+    def _operator_span(self, query: exp.SetOperation) -> Span:
+        whole = span_of(query)
+        between = Span(span_of(query.this).end, span_of(query.expression).start)
+        return keyword_span(self.sql, between if between.start < between.end else whole, type(query).__name__.upper())
+
+    def _unwrap(
+        self, query: exp.Expr, ctes: Mapping[str, _Cte]
+    ) -> tuple[exp.Select | exp.SetOperation, Mapping[str, _Cte]]:
+        """The query inside parentheses, with the CTEs it sees; clauses no block may have are refused."""
+        if not isinstance(query, exp.Select | exp.Subquery | exp.SetOperation):
             raise reject("TABLE_EXPRESSION", self.sql, query, name=f"`{text_of(query, self.sql)}`")
         with_ = query.args.get("with_")
         if with_ is not None:
@@ -186,20 +228,12 @@ class Binder:
         self._refuse_clauses(query)
         if isinstance(query, exp.Subquery):
             return self._unwrap(query.this, ctes)
+        if isinstance(query, exp.SetOperation):
+            return query, ctes
         for part, value in query.args.items():
             if value and part not in _SELECT_PARTS:
                 raise reject("UNSUPPORTED_CLAUSE", self.sql, query, name=part.strip("_").upper())
         return query, ctes
-
-    def _refuse_grouping(self, select: exp.Select) -> None:
-        for part, name in (("distinct", "DISTINCT"), ("group", "GROUP BY"), ("having", "HAVING")):
-            clause = select.args.get(part)
-            if clause is not None:
-                where = keyword_span(self.sql, span_of(select), name) if part == "distinct" else span_of(clause)
-                raise reject("DERIVED_TABLE_NOT_MERGEABLE", self.sql, where, name=name)
-        for call in select.find_all(exp.Anonymous):
-            if call.name.lower() in functions.AGGREGATES and call.parent_select is select:
-                raise reject("DERIVED_TABLE_NOT_MERGEABLE", self.sql, call, name=call.name.upper())
 
     def _with(self, with_: exp.With, outer: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
         if with_.args.get("recursive"):
@@ -370,6 +404,12 @@ class Binder:
             raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
         excepted = {e.name.lower() for e in star.args.get("except_") or []}
         return [c for c in columns if c[0].lower() not in excepted]
+
+
+def _continues(part: exp.Union, query: exp.Union) -> bool:
+    """Whether a part of a UNION ALL is one itself, without clauses of its own: their inputs are those of one node."""
+    plain = not any(part.args.get(name) for name in (*_REFUSED_CLAUSES, "with_", "by_name"))
+    return plain and not part.args.get("distinct") and not query.args.get("distinct")
 
 
 def _filtered(node: Node, conditions: Iterable[Condition]) -> Node:

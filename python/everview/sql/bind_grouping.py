@@ -114,7 +114,7 @@ class Grouping:
         except CoercionError as error:
             raise mismatch(sql, having, str(error)) from None
 
-    def above(self, node: Node, items: Sequence[SelectItem]) -> tuple[Node, list[SelectItem]]:
+    def above(self, node: Node, items: Sequence[SelectItem], path: tuple[str, ...]) -> tuple[Node, list[SelectItem]]:
         """The Aggregate over the rows of the block, HAVING above it, and the SELECT list in terms of its columns."""
         names = {i.expression: i.name for i in reversed(items)}
         columns = {
@@ -122,7 +122,7 @@ class Grouping:
         }
         calls = self._collector.calls
         found: Node = Aggregate(
-            node, tuple((c, k) for k, c in columns.items()), tuple((c, a) for a, c in calls.items())
+            node, tuple((c, k) for k, c in columns.items()), tuple((c, a) for a, c in calls.items()), path
         )
         if self._having is not None:
             expression = self._over_groups(self._having.expression, columns, self._having.span)

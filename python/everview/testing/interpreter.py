@@ -27,6 +27,7 @@ from everview.relational.plan import (
     Node,
     Project,
     Scan,
+    UnionAll,
 )
 from everview.schema.arrow import arrow_type
 from everview.schema.datatype import DataType, Kind
@@ -58,6 +59,10 @@ def _rows(node: Node, tables: Tables) -> pa.RecordBatch:
             return _aggregated(node, _rows(node.input, tables))
         case Distinct():
             return _distinct(_rows(node.input, tables))
+        case UnionAll():
+            parts = [_rows(below, tables) for below in node.inputs]
+            whole = [pa.concat_arrays(arrays) for arrays in zip(*(p.columns[:-1] for p in parts), strict=True)]
+            return _batch(node.columns, whole, sum(part.num_rows for part in parts))
 
 
 def _batch(columns: Sequence[PlanColumn], arrays: Iterable[pa.Array], count: int) -> pa.RecordBatch:
