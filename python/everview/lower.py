@@ -12,14 +12,16 @@ from everview.sql.bind import bind_query
 from everview.sql.nesting import MOST_LEVELS, expression_too_deep, room_to_recurse, too_deep
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from everview.query.logical_view import LogicalView
     from everview.schema.table import Table
 
 
-def lower_query(name: str, sql: str, tables: Mapping[str, Table], views: Collection[str] = ()) -> LogicalView:
-    """The logical view of a SELECT. ``tables`` is keyed by lower-case name; ``views`` are lower-case names of what it may not read.
+def lower_query(
+    name: str, sql: str, tables: Mapping[str, Table], views: Mapping[str, Table] | None = None
+) -> LogicalView:
+    """The logical view of a SELECT. ``tables`` and ``views`` that it may read are keyed by lower-case name.
 
     >>> from everview.schema.datatype import BIGINT
     >>> from everview.schema.table import Column, Table

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from everview.query.conjunctive import Source, TableSource
+from everview.query.conjunctive import Source, TableSource, ViewSource
 from everview.query.expression import ColumnRef, Expression, PlanColumn
 from everview.relational.plan import Condition, Filter, Join, Node, Scan, columns_read
 
@@ -86,7 +86,8 @@ def _scanned(scan: Scan) -> Leaf:
     named = zip(scan.columns, scan.table.columns, strict=True)
     columns = tuple((column, ColumnRef(c.name, c.type, c.nullable)) for column, c in named)
     keys = (frozenset(scan.table.primary_key),) if scan.table.primary_key else ()
-    return Leaf(TableSource(scan.table.name), scan.path, columns, keys)
+    source = ViewSource(scan.table.name) if scan.is_view else TableSource(scan.table.name)
+    return Leaf(source, scan.path, columns, keys)
 
 
 def _names(leaves: list[Leaf]) -> list[str]:

@@ -21,12 +21,13 @@ Item = tuple[str, Expression]
 
 def extract_regrouped(
     stages: list[Stage],
+    stage: int,
     columns: Mapping[PlanColumn, ColumnRef],
     node: AggregateNode,
     having: Sequence[Condition],
     items: Sequence[Item],
 ) -> None:
-    """Add the stages of an Aggregate over the last stage, whose ``columns`` are given, and of what stands above it."""
+    """Add the stages of an Aggregate over a stage, whose ``columns`` are given, and of what stands above it."""
     computed = _Computed()
     found = {column: computed.add(column.name, over(key, columns)) for column, key in node.keys}
     keys = tuple(dict.fromkeys(found.values()))
@@ -42,7 +43,7 @@ def extract_regrouped(
         argument_type = None if reference is None else reference.type
         aggregates.append(Aggregate(name, function, call.type, call.nullable, argument_type, reference))
         found[column] = ColumnRef(name, call.type, call.nullable)
-    stages.append(Map(len(stages) - 1, tuple((n, e) for e, n in computed.names.items())))
+    stages.append(Map(stage, tuple((n, e) for e, n in computed.names.items())))
     if aggregates or not keys:
         grouped = tuple(OutputColumn(key.name, key.type, key.nullable) for key in keys)
         stages.append(GroupAggregate(len(stages) - 1, grouped, tuple(aggregates)))

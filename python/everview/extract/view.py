@@ -18,6 +18,7 @@ from everview.extract.regrouped import extract_regrouped, over
 from everview.query.conjunctive import StageSource
 from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction
 from everview.query.logical_view import Core, Distinct, Filter, LogicalView, Map, OutputColumn, Stage, Union
+from everview.relational.canonical import canonical
 from everview.relational.plan import Aggregate, Node, Project, UnionAll, columns_read
 from everview.relational.plan import Distinct as DistinctRows
 from everview.relational.plan import Filter as FilterRows
@@ -43,6 +44,7 @@ class Extractor:
 
     def __init__(self, name: str, sql: str) -> None:
         self.stages: list[Stage] = []
+        self._known: dict[Node, int] = {}  # the stages that cores read, by canonical plan: equal ones are one
         self._name = name
         self._sql = sql
 
@@ -61,9 +63,10 @@ class Extractor:
 
     def leaf(self, node: Node) -> Leaf:
         """A node as a stage that a core reads."""
-        columns = self._stage(node)
+        stage = self._stage(node)
+        columns = self._columns(node, stage)
         path = getattr(node, "path", ()) or (type(node).__name__.lower(),)
-        return Leaf(StageSource(len(self.stages) - 1), path, tuple(columns.items()), self._keys(node, columns))
+        return Leaf(StageSource(stage), path, tuple(columns.items()), self._keys(node, columns))
 
     def _keys(self, node: Node, columns: Mapping[PlanColumn, ColumnRef]) -> tuple[frozenset[str], ...]:
         match node:
@@ -74,12 +77,19 @@ class Extractor:
             case _:
                 return ()
 
-    def _stage(self, node: Node) -> dict[PlanColumn, ColumnRef]:
-        """Add stages for a node under names of their own; its columns in the last of them."""
-        taken: set[str] = set()
-        names = [unique_name(column.name or "column", taken) for column in node.columns]
-        stage = self.stages[self.rows(node, names)]
-        return {c: ColumnRef(o.name, o.type, o.nullable) for c, o in zip(node.columns, stage.columns, strict=True)}
+    def _stage(self, node: Node) -> int:
+        """The stage of a node under names of its own, made if it is not there yet."""
+        plan = canonical(node)
+        if plan not in self._known:
+            taken: set[str] = set()
+            names = [unique_name(column.name or "column", taken) for column in node.columns]
+            self._known[plan] = self.rows(node, names)
+        return self._known[plan]
+
+    def _columns(self, node: Node, stage: int) -> dict[PlanColumn, ColumnRef]:
+        """The columns of a node in its stage."""
+        named = zip(node.columns, self.stages[stage].columns, strict=True)
+        return {column: ColumnRef(output.name, output.type, output.nullable) for column, output in named}
 
     def _block(self, node: Node) -> CoreBuilder:
         return CoreBuilder(self._sql, self._name, block_of(node, self.leaf))
@@ -95,21 +105,22 @@ class Extractor:
             if is_block(below.input):
                 extract_grouped(self.stages, self._block(below.input), below, conditions, items)
             else:
-                under, source = _split(below.input)
-                extract_regrouped(self.stages, self._filtered(under, source), below, conditions, items)
+                extract_regrouped(self.stages, *self._filtered(*_split(below.input)), below, conditions, items)
         elif [e for _, e in items] == list(below.columns) and not conditions:
             self.rows(below, [n for n, _ in items])
         else:
-            columns = self._filtered(conditions, below)
-            self.stages.append(Map(len(self.stages) - 1, tuple((n, over(e, columns)) for n, e in items)))
+            stage, columns = self._filtered(conditions, below)
+            self.stages.append(Map(stage, tuple((n, over(e, columns)) for n, e in items)))
 
-    def _filtered(self, conditions: Sequence[Condition], below: Node) -> dict[PlanColumn, ColumnRef]:
-        columns = self._stage(below)
-        if conditions:
-            predicate = conjunction([over(c.expression, columns) for c in conditions])
-            assert predicate is not None
-            self.stages.append(Filter(len(self.stages) - 1, predicate, self.stages[-1].columns))
-        return columns
+    def _filtered(self, conditions: Sequence[Condition], below: Node) -> tuple[int, dict[PlanColumn, ColumnRef]]:
+        """The stage of a node, filtered, and the node's columns in it."""
+        stage = self._stage(below)
+        columns = self._columns(below, stage)
+        predicate = conjunction([over(c.expression, columns) for c in conditions])
+        if predicate is None:
+            return stage, columns
+        self.stages.append(Filter(stage, predicate, self.stages[stage].columns))
+        return len(self.stages) - 1, columns
 
     def _plain(self, core: CoreBuilder, items: Sequence[Item]) -> None:
         if _is_bare(core, items):

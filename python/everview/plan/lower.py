@@ -41,7 +41,7 @@ from everview.plan.maintenance import (
     StagePlan,
     UnionPlan,
 )
-from everview.query.conjunctive import Atom, ConjunctiveQuery, Source, StageSource
+from everview.query.conjunctive import Atom, ConjunctiveQuery, Source, StageSource, ViewSource
 from everview.query.expression import ColumnRef, Expression, columns_of, may_fail, to_json
 from everview.query.logical_view import (
     Aggregate,
@@ -92,7 +92,7 @@ def lower_view(
 def plan_view(
     view: LogicalView, tables: Mapping[str, Table], update_rates: Mapping[str, int] | None = None
 ) -> PlannedView:
-    """Plan a view. ``tables`` by lower-case name; ``update_rates`` as in ``choose_tree``."""
+    """Plan a view. ``tables``, and the views it reads, by lower-case name; ``update_rates`` as in ``choose_tree``."""
     with room_to_recurse():  # trees are as high as their longest path
         return _plan_view(view, tables, update_rates)
 
@@ -124,7 +124,7 @@ def _plan_view(view: LogicalView, tables: Mapping[str, Table], update_rates: Map
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where atoms find their sources: tables by lower-case name, and per stage its position and columns in the plan."""
+    """Where atoms find their sources: tables and views by lower-case name, and per stage its position and columns in the plan."""
 
     tables: Mapping[str, Table]
     outputs: Sequence[tuple[int, Mapping[str, int]]] = ()
@@ -139,7 +139,7 @@ class _Places:
         """The source as plans name it."""
         if isinstance(source, StageSource):
             return {"stage": self.outputs[source.stage][0]}
-        return {"table": source.name}
+        return {"view" if isinstance(source, ViewSource) else "table": source.name}
 
 
 def _joins_of(sql: str) -> Span:

@@ -50,7 +50,17 @@ class StageSource:
         return f"stage {self.stage}"
 
 
-Source = TableSource | StageSource
+@dataclass(frozen=True, slots=True)
+class ViewSource:
+    """The rows of another view."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"view {self.name}"
+
+
+Source = TableSource | StageSource | ViewSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,14 +31,15 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """An occurrence of a table; ``columns`` are those of the table, in order.
+    """An occurrence of a table or, with ``is_view``, of another view; ``columns`` are those of the table, in order.
 
     ``path``: its alias, after those of the derived tables around it; the outermost comes first.
     """
 
     table: Table
-    path: tuple[str, ...]
+    path: tuple[str, ...] = field(compare=False)
     columns: tuple[PlanColumn, ...]
+    is_view: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Aggregate:
     input: Node
     keys: tuple[tuple[PlanColumn, Expression], ...]
     calls: tuple[tuple[PlanColumn, AggregateCall], ...]
-    path: tuple[str, ...] = ()
+    path: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
@@ -117,7 +118,7 @@ class Distinct:
     """Each row of the input once. ``path``: the aliases of the derived tables that it is in."""
 
     input: Node
-    path: tuple[str, ...] = ()
+    path: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
@@ -133,7 +134,7 @@ class UnionAll:
 
     inputs: tuple[Node, ...]
     columns: tuple[PlanColumn, ...]
-    path: tuple[str, ...] = ()
+    path: tuple[str, ...] = field(default=(), compare=False)
 
 
 Node = Scan | Filter | Project | Join | Aggregate | Distinct | UnionAll

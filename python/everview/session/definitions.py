@@ -14,6 +14,7 @@ from everview.errors import EverviewError, SchemaError, Span, shown
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.lower import lower_query
 from everview.plan.lower import plan_view
+from everview.query.conjunctive import TableSource, ViewSource
 from everview.session.state import BaseTable, MaintainedView, SessionState
 from everview.sql.names import why_no_name
 from everview.sql.parse import parse_statements
@@ -89,13 +90,17 @@ def create_view(
     old = state.views.get(name.lower()) if replace else None
     if old is None:
         _require_free(state, name)
+    else:
+        _require_unread(state, "view", old.name, ViewSource(old.name))
     rates = _rates(state, update_rates)
     tables = {key: base.table for key, base in state.tables.items()}
-    logical = lower_query(name, sql, tables, state.views)
+    others = {key: other for key, other in state.views.items() if other is not old}
+    known = {key: other.table for key, other in others.items()}
+    logical = lower_query(name, sql, tables, known)
     _refuse_reserved(f"view `{name}`", [c.name for c in logical.columns])
-    planned = plan_view(logical, tables, rates)
+    planned = plan_view(logical, {**known, **tables}, rates)
     view = MaintainedView(planned, rates)
-    views = {**state.views, name.lower(): view}
+    views = {**others, name.lower(): view}  # in an order in which each reads earlier ones
     create = partial(state.kernel.create_view, planned.plan.to_json())
     drop_old = None if old is None else partial(state.kernel.drop_view, old.handle)
     with state.handles, refusals():
@@ -107,23 +112,28 @@ def create_view(
 def drop_table(state: SessionState, name: str) -> None:
     """Drop a table that no view reads."""
     base = state.table(name)
-    readers = [v.name for v in state.views.values() if v.reads(base.table)]
-    if readers:
-        raise SchemaError(
-            "TABLE_IN_USE",
-            f"table `{base.table.name}` is read by view `{readers[0]}`",
-            hint=f"drop the view{'s' if len(readers) > 1 else ''} first: {', '.join(readers)}",
-        )
+    _require_unread(state, "table", base.table.name, TableSource(base.table.name))
     left = {key: other for key, other in state.tables.items() if other is not base}
     with state.handles:
         change_and_note(partial(state.kernel.drop_table, base.handle), [(state, "tables", left)])
 
 
 def drop_view(state: SessionState, view: MaintainedView) -> None:
-    """Drop a view."""
+    """Drop a view that no other reads."""
+    _require_unread(state, "view", view.name, ViewSource(view.name))
     left = {key: other for key, other in state.views.items() if other is not view}
     with state.handles:
         change_and_note(partial(state.kernel.drop_view, view.handle), [(state, "views", left)])
+
+
+def _require_unread(state: SessionState, kind: str, name: str, source: TableSource | ViewSource) -> None:
+    readers = [v.name for v in state.views.values() if v.reads(source)]
+    if readers:
+        raise SchemaError(
+            f"{kind.upper()}_IN_USE",
+            f"{kind} `{name}` is read by view `{readers[0]}`",
+            hint=f"drop the view{'s' if len(readers) > 1 else ''} first: {', '.join(readers)}",
+        )
 
 
 def _rates(state: SessionState, given: Mapping[str, int] | None) -> dict[str, int] | None:

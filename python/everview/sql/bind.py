@@ -26,7 +26,7 @@ from everview.sql.scope import NamedExpression, Relation, Scope
 from everview.sql.spans import keyword_span, parse_query, source_of, span_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from everview.schema.datatype import DataType
     from everview.schema.table import Table
@@ -36,11 +36,11 @@ MOST_TABLES = 100
 """The most occurrences of tables in a query. A CTE that joins itself doubles them, so without a limit texts may explode."""
 
 
-def bind_query(sql: str, tables: Mapping[str, Table], views: Collection[str] = ()) -> Query:
-    """The plan of a SELECT. ``tables`` is keyed by lower-case name; ``views`` are lower-case names of what it may not read."""
+def bind_query(sql: str, tables: Mapping[str, Table], views: Mapping[str, Table] | None = None) -> Query:
+    """The plan of a SELECT. ``tables`` and ``views`` that it may read are keyed by lower-case name."""
     try:
         with room_to_recurse():
-            query = Binder(sql, tables, views).query(parse_query(sql), _Around({}))
+            query = Binder(sql, tables, views or {}).query(parse_query(sql), _Around({}))
     except RecursionError:
         raise too_deep(sql) from None
     _check_names(sql, query)
@@ -116,7 +116,7 @@ _SELECT_PARTS = {
 class Binder:
     """Binds one SQL text. ``path``: the aliases of the derived tables around what is bound."""
 
-    def __init__(self, sql: str, tables: Mapping[str, Table], views: Collection[str]) -> None:
+    def __init__(self, sql: str, tables: Mapping[str, Table], views: Mapping[str, Table]) -> None:
         self.sql = sql
         self._tables = tables
         self._views = views
@@ -290,12 +290,11 @@ class Binder:
             cte = around.ctes[name.lower()]
             inside = _Around(cte.visible, (*around.path, alias))
             return self._derived(cte.query, node, _alias_columns(node) or cte.columns, inside)
-        table = None if node.db else self._tables.get(name.lower())
-        if table is None and not node.db and name.lower() in self._views:
-            raise reject("VIEW_IN_FROM", self.sql, node, name=name)
+        known = {**self._views, **self._tables}
+        table = None if node.db else known.get(name.lower())
         if table is None:
             text = f"{node.db}.{name}" if node.db else name
-            hint = close_matches(name, [*(t.name for t in self._tables.values()), *around.ctes])
+            hint = close_matches(name, [*(t.name for t in known.values()), *around.ctes])
             raise SchemaError(
                 "UNKNOWN_TABLE", f"table `{text}` is unknown", sql=self.sql, span=span_of(node), hint=hint
             )
@@ -305,7 +304,8 @@ class Binder:
         columns = tuple(PlanColumn(self.new_id(), c.type, c.nullable, c.name) for c in table.columns)
         named = tuple((c.name, c) for c in columns)
         scope = Scope.of(self.sql, Relation(alias, self._renamed(named, _alias_columns(node), node)))
-        return _From(Scan(table, (*around.path, alias), columns), scope)
+        is_view = name.lower() not in self._tables
+        return _From(Scan(table, (*around.path, alias), columns, is_view), scope)
 
     def _derived(self, query: exp.Expr, node: exp.Expr, names: tuple[str, ...], inside: _Around) -> _From:
         """A query as the item ``node`` of FROM, which may give its columns other ``names``."""

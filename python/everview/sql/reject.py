@@ -72,16 +72,6 @@ REASONS: dict[str, Reason] = {
         "only derived tables in FROM are merged into the query",
         "{hint}",
     ),
-    "VIEW_IN_FROM": Reason(
-        "`{name}` is a view, and a view over views is not supported",
-        "views read tables",
-        "put the query of `{name}` in its place, as a derived table",
-    ),
-    "DERIVED_TABLE_NOT_MERGEABLE": Reason(
-        "{name} in a derived table or CTE is not supported",
-        "a derived table must be a plain select-project-join so that it can be merged into the query around it",
-        "move {name} to the outermost query",
-    ),
     "RECURSIVE_CTE": Reason("WITH RECURSIVE is not supported", "recursion is not maintained", _QUERY_SHAPE),
     "NO_FROM": Reason(
         "a query without FROM is not supported", "there is nothing to maintain", "select from at least one table"
