@@ -13,9 +13,11 @@ class, so rows with other values join nothing and are dropped (``_is_among``).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from everview.extract.acyclic import closing
 from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
 from everview.query.expression import (
     Call,
@@ -31,23 +33,24 @@ from everview.query.expression import (
 from everview.relational.plan import columns_read
 from everview.schema.datatype import DataType, Kind, decimal
 from everview.sql.coercion import cast_to, common_type, compare, decimal_for
-from everview.sql.reject import reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from everview.errors import Span
     from everview.extract.block import Block, Leaf
+    from everview.relational.plan import Condition
 
 Term = tuple[str, Expression]
 _LONGEST_NAME = 40
 
 
 class CoreBuilder:
-    """Builds one conjunctive query: ``request`` variables, ``freeze`` their names, refer to them, ``build``."""
+    """Builds one conjunctive query: ``request`` variables, ``freeze`` their names, refer to them, ``build``.
 
-    def __init__(self, sql: str, name: str, block: Block) -> None:
-        self._sql = sql
+    ``unplaced``: the conditions that the query cannot hold; they are to be checked on its results.
+    """
+
+    def __init__(self, name: str, block: Block) -> None:
         self._name = name
         self.block = block
         self._filters: dict[str, list[Expression]] = {atom: [] for atom in block.atoms}
@@ -56,9 +59,7 @@ class CoreBuilder:
         self._asked: dict[Term, Expression] = {}
         self._components: list[tuple[str, Mapping[str, Expression]]] = []
         self._variables: dict[Term, Variable] = {}
-        for found in block.conditions:
-            for part in _conjuncts(found.expression):
-                self._place(part, found.span)
+        self.unplaced = self._place(block.conditions)
 
     def request(self, expression: Expression) -> Term:
         """Ask for a head variable that holds an expression over one atom (a constant counts to the first atom)."""
@@ -132,19 +133,36 @@ class CoreBuilder:
         components = tuple(name for name, _ in self._components)
         return ConjunctiveQuery(self._name, head, atoms, variables, components, distinct)
 
-    def _place(self, part: Expression, span: Span) -> None:
-        names = self.block.atoms_of(part)
-        if len(names) < 2:
-            self._filters[names[0] if names else self.block.first_atom].append(part)
-            return
-        if isinstance(part, Call) and part.op == "eq":
-            left, right = part.args
-            one, two = self.block.atoms_of(left), self.block.atoms_of(right)
-            if len(one) == len(two) == 1:
-                self._unite((one[0], _stripped(left)), (two[0], _stripped(right)))
-                return
-        tables = ", ".join(f"`{n}`" for n in names[:-1]) + f" and `{names[-1]}`"
-        raise reject("CROSS_TABLE_CONDITION", self._sql, span, tables=tables)
+    def _place(self, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+        """Puts conditions into filters and classes; those that fit neither, or would close a cycle, are returned."""
+        joins: list[tuple[Condition, Term, Term]] = []
+        others: list[Condition] = []
+        for condition in (replace(c, expression=part) for c in conditions for part in _conjuncts(c.expression)):
+            names = self.block.atoms_of(condition.expression)
+            terms = self._equal_terms(condition.expression)
+            if len(names) < 2:
+                self._filters[names[0] if names else self.block.first_atom].append(condition.expression)
+            elif terms is None:
+                others.append(condition)
+            else:
+                joins.append((condition, *terms))
+        out = closing([(one, two) for _, one, two in joins])
+        for i, (condition, one, two) in enumerate(joins):
+            if i in out:
+                others.append(condition)
+            else:
+                self._unite(one, two)
+        return tuple(others)
+
+    def _equal_terms(self, condition: Expression) -> tuple[Term, Term] | None:
+        """The terms of an equality between two atoms."""
+        if not isinstance(condition, Call) or condition.op != "eq":
+            return None
+        sides = [(self.block.atoms_of(side), _stripped(side)) for side in condition.args]
+        if any(len(atoms) != 1 for atoms, _ in sides):
+            return None
+        (one, left), (two, right) = sides
+        return ((one[0], left), (two[0], right)) if one != two else None
 
     def _find(self, term: Term) -> Term:
         """The first term of its class."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from everview.extract.components import AggregatePlanner
@@ -20,20 +20,24 @@ if TYPE_CHECKING:
 Item = tuple[str, Expression]
 
 
-def extract_grouped(
-    stages: list[Stage], core: CoreBuilder, node: AggregateNode, having: Sequence[Condition], items: Sequence[Item]
-) -> None:
-    """Add the stages of an Aggregate over a block, of the conditions on its groups, and of the columns computed from them."""
-    _Grouped(core, node, having, items).add_to(stages)
+@dataclass(frozen=True, slots=True)
+class Above:
+    """What stands above an Aggregate: conditions on its groups, and the columns computed from them."""
+
+    having: Sequence[Condition]
+    items: Sequence[Item]
+
+
+def extract_grouped(stages: list[Stage], core: CoreBuilder, node: AggregateNode, above: Above) -> None:
+    """Add the stages of an Aggregate over a block, and of what stands above it."""
+    _Grouped(core, node, above).add_to(stages)
 
 
 class _Grouped:
-    def __init__(
-        self, core: CoreBuilder, node: AggregateNode, having: Sequence[Condition], items: Sequence[Item]
-    ) -> None:
+    def __init__(self, core: CoreBuilder, node: AggregateNode, above: Above) -> None:
         self._core = core
-        self._items = items
-        self._having = having
+        self._items = items = above.items
+        self._having = above.having
         self._is_global = not node.keys
         # A constant key has one value; where there are only such, one is kept, so that no input gives no row.
         varying = [c for c, key in node.keys if columns_read(key)] or [c for c, _ in node.keys[:1]]

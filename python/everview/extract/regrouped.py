@@ -11,21 +11,18 @@ from everview.query.logical_view import Aggregate, Distinct, Filter, Function, G
 from everview.sql.coercion import cast_to
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
+    from everview.extract.grouped import Above
     from everview.relational.plan import Aggregate as AggregateNode
-    from everview.relational.plan import Condition
-
-Item = tuple[str, Expression]
 
 
 def extract_regrouped(
     stages: list[Stage],
     stage: int,
-    columns: Mapping[PlanColumn, ColumnRef],
+    columns: Mapping[PlanColumn, Expression],
     node: AggregateNode,
-    having: Sequence[Condition],
-    items: Sequence[Item],
+    above: Above,
 ) -> None:
     """Add the stages of an Aggregate over a stage, whose ``columns`` are given, and of what stands above it."""
     computed = _Computed()
@@ -49,17 +46,17 @@ def extract_regrouped(
         stages.append(GroupAggregate(len(stages) - 1, grouped, tuple(aggregates)))
     else:
         stages.append(Distinct(len(stages) - 1, stages[-1].columns))
-    predicate = conjunction([over(c.expression, found) for c in having])
+    predicate = conjunction([over(c.expression, found) for c in above.having])
     if predicate is not None:
         stages.append(Filter(len(stages) - 1, predicate, stages[-1].columns))
-    expressions = tuple((n, over(e, found)) for n, e in items)
+    expressions = tuple((n, over(e, found)) for n, e in above.items)
     if [(c.name, c.name) for c in stages[-1].columns] != [
         (n, e.name if isinstance(e, ColumnRef) else None) for n, e in expressions
     ]:
         stages.append(Map(len(stages) - 1, expressions))
 
 
-def over(expression: Expression, columns: Mapping[PlanColumn, ColumnRef]) -> Expression:
+def over(expression: Expression, columns: Mapping[PlanColumn, Expression]) -> Expression:
     """An expression with the columns of the plan replaced by those of a stage."""
     return rewrite(expression, lambda part: columns[part] if isinstance(part, PlanColumn) else None)
 

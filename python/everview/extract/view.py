@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 from everview.extract.block import Leaf, block_of, is_block
 from everview.extract.core_builder import CoreBuilder, unique_name
-from everview.extract.grouped import extract_grouped
+from everview.extract.grouped import Above, extract_grouped
 from everview.extract.regrouped import extract_regrouped, over
 from everview.query.conjunctive import StageSource
 from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction
 from everview.query.logical_view import Core, Distinct, Filter, LogicalView, Map, OutputColumn, Stage, Union
 from everview.relational.canonical import canonical
-from everview.relational.plan import Aggregate, Node, Project, UnionAll, columns_read
+from everview.relational.plan import Aggregate, Node, Project, UnionAll, columns_read, expressions_of
 from everview.relational.plan import Distinct as DistinctRows
 from everview.relational.plan import Filter as FilterRows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from everview.extract.core_builder import Term
     from everview.relational.plan import Condition, Query
@@ -92,7 +92,7 @@ class Extractor:
         return {column: ColumnRef(output.name, output.type, output.nullable) for column, output in named}
 
     def _block(self, node: Node) -> CoreBuilder:
-        return CoreBuilder(self._sql, self._name, block_of(node, self.leaf))
+        return CoreBuilder(self._name, block_of(node, self.leaf))
 
     # ---- shapes ------------------------------------------------------------------------------------------------------
 
@@ -102,17 +102,37 @@ class Extractor:
             return
         conditions, below = _split(below)
         if isinstance(below, Aggregate):
-            if is_block(below.input):
-                extract_grouped(self.stages, self._block(below.input), below, conditions, items)
-            else:
-                extract_regrouped(self.stages, *self._filtered(*_split(below.input)), below, conditions, items)
+            self._group(below, Above(conditions, items))
         elif [e for _, e in items] == list(below.columns) and not conditions:
             self.rows(below, [n for n, _ in items])
         else:
             stage, columns = self._filtered(conditions, below)
             self.stages.append(Map(stage, tuple((n, over(e, columns)) for n, e in items)))
 
-    def _filtered(self, conditions: Sequence[Condition], below: Node) -> tuple[int, dict[PlanColumn, ColumnRef]]:
+    def _group(self, node: Aggregate, above: Above) -> None:
+        if not is_block(node.input):
+            extract_regrouped(self.stages, *self._filtered(*_split(node.input)), node, above)
+            return
+        core = self._block(node.input)
+        if core.unplaced:
+            columns = self._checked(core, expressions_of(node))
+            extract_regrouped(self.stages, len(self.stages) - 1, columns, node, above)
+        else:
+            extract_grouped(self.stages, core, node, above)
+
+    def _checked(self, core: CoreBuilder, read: Iterable[Expression]) -> dict[PlanColumn, Expression]:
+        """Add a core, and the conditions on its results that it cannot hold itself; the columns ``read``, in terms of it."""
+        read = [*read, *(c.expression for c in core.unplaced)]
+        core.request_columns(read)
+        core.freeze({}, {})
+        self.stages.append(Core(core.build()))
+        columns = {column: core.reference(column) for e in read for column in columns_read(e)}
+        predicate = conjunction([over(c.expression, columns) for c in core.unplaced])
+        assert predicate is not None
+        self.stages.append(Filter(len(self.stages) - 1, predicate, self.stages[-1].columns))
+        return columns
+
+    def _filtered(self, conditions: Sequence[Condition], below: Node) -> tuple[int, Mapping[PlanColumn, Expression]]:
         """The stage of a node, filtered, and the node's columns in it."""
         stage = self._stage(below)
         columns = self._columns(below, stage)
@@ -123,6 +143,10 @@ class Extractor:
         return len(self.stages) - 1, columns
 
     def _plain(self, core: CoreBuilder, items: Sequence[Item]) -> None:
+        if core.unplaced:
+            columns = self._checked(core, [e for _, e in items])
+            self.stages.append(Map(len(self.stages) - 1, tuple((n, over(e, columns)) for n, e in items)))
+            return
         if _is_bare(core, items):
             roots = [core.request(e) for _, e in items]
             if len(set(roots)) == len(roots):
@@ -145,6 +169,10 @@ class Extractor:
             self.stages.append(Distinct(stage, self.stages[stage].columns))
 
     def _distinct_block(self, core: CoreBuilder, items: Sequence[Item]) -> None:
+        if core.unplaced:
+            self._plain(core, items)
+            self.stages.append(Distinct(len(self.stages) - 1, self.stages[-1].columns))
+            return
         if any(len(core.block.atoms_of(e)) > 1 for _, e in items):
             core.request_columns(e for _, e in items)
             core.freeze({}, {})
