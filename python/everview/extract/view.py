@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from everview.errors import cut
 from everview.extract.block import Leaf, block_of, is_block
 from everview.extract.core_builder import CoreBuilder, unique_name
 from everview.extract.grouped import Above, extract_grouped
@@ -36,7 +37,7 @@ def extract_view(name: str, sql: str, query: Query) -> LogicalView:
     """The logical view of a query whose plan the rules have rewritten."""
     extractor = Extractor(name, sql)
     extractor.rows(query.node, query.names)
-    return LogicalView(name, sql, tuple(extractor.stages))
+    return LogicalView(name, sql, tuple(extractor.stages), query.order, tuple(extractor.warnings))
 
 
 class Extractor:
@@ -44,6 +45,7 @@ class Extractor:
 
     def __init__(self, name: str, sql: str) -> None:
         self.stages: list[Stage] = []
+        self.warnings: list[str] = []
         self._known: dict[Node, int] = {}  # the stages that cores read, by canonical plan: equal ones are one
         self._name = name
         self._sql = sql
@@ -123,6 +125,7 @@ class Extractor:
     def _checked(self, core: CoreBuilder, read: Iterable[Expression]) -> dict[PlanColumn, Expression]:
         """Add a core, and the conditions on its results that it cannot hold itself; the columns ``read``, in terms of it."""
         read = [*read, *(c.expression for c in core.unplaced)]
+        self.warnings += [self._warning(core, c) for c in core.unplaced]
         core.request_columns(read)
         core.freeze({}, {})
         self.stages.append(Core(core.build()))
@@ -131,6 +134,15 @@ class Extractor:
         assert predicate is not None
         self.stages.append(Filter(len(self.stages) - 1, predicate, self.stages[-1].columns))
         return columns
+
+    def _warning(self, core: CoreBuilder, condition: Condition) -> str:
+        text = " ".join(self._sql[condition.span.start : condition.span.end].split())
+        names = core.block.atoms_of(condition.expression)
+        atoms = ", ".join(f"`{name}`" for name in names[:-1]) + f" and `{names[-1]}`"
+        return (
+            f"`{cut(text, 100)}` over {atoms} is no edge of a join tree: it is checked on every result of the join without it, so that a "
+            "change costs as much as it changes there, and reading skips what does not pass"
+        )
 
     def _filtered(self, conditions: Sequence[Condition], below: Node) -> tuple[int, Mapping[PlanColumn, Expression]]:
         """The stage of a node, filtered, and the node's columns in it."""

@@ -130,12 +130,26 @@ def inputs_of(stage: Stage) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column of the output by position, and how rows are ordered by it."""
+
+    position: int
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LogicalView:
-    """A view: its stages, the last of which is the result."""
+    """A view: its stages, the last of which is the result.
+
+    ``order``: in which reads give the rows; deltas have none. ``warnings``: what is less than a join tree could give.
+    """
 
     name: str
     sql: str
     stages: tuple[Stage, ...]
+    order: tuple[SortKey, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:

@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from everview.errors import Span
 from everview.query.expression import Expression, PlanColumn, parts
+from everview.query.logical_view import SortKey
 from everview.schema.datatype import DataType
 from everview.schema.table import Table
 
@@ -142,11 +143,12 @@ Node = Scan | Filter | Project | Join | Aggregate | Distinct | UnionAll
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A plan and the names of its columns, with the places where they are written."""
+    """A plan and the names of its columns, with the places where they are written, and the order in which rows are read."""
 
     node: Node
     names: tuple[str, ...]
     spans: tuple[Span, ...] = field(compare=False)
+    order: tuple[SortKey, ...] = ()
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:

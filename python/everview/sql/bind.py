@@ -7,7 +7,7 @@ columns of its own; a CTE is bound anew at each reference, so its scans occur as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from everview.errors import SchemaError, Span
 from everview.query.expression import Expression, Literal, PlanColumn
+from everview.query.logical_view import SortKey
 from everview.relational.plan import Condition, Distinct, Filter, Join, JoinKind, Node, Project, Query, Scan, UnionAll
 from everview.sql.bind_grouping import AggregateCollector, Grouping
 from everview.sql.coercion import cast_to, compare, condition, unify
@@ -85,7 +86,6 @@ class _From:
 
 # Clauses of a SELECT that are refused wherever they occur.
 _REFUSED_CLAUSES = {
-    "order": ("ORDER_BY", "ORDER BY"),
     "sort": ("ORDER_BY", "SORT BY"),
     "cluster": ("ORDER_BY", "CLUSTER BY"),
     "distribute": ("ORDER_BY", "DISTRIBUTE BY"),
@@ -110,6 +110,7 @@ _SELECT_PARTS = {
     "hint",
     "kind",
     "alias",
+    "order",
 }
 
 
@@ -152,6 +153,7 @@ class Binder:
         aliases: dict[str, Expression] = {}
         lowering = ExpressionLowering(self.sql, lambda column: scope.resolve(column, aliases), collector.lower)
         items = self._items(select, scope, lowering, aliases)
+        order = self._order(select, items, lowering)
         node = bound.node
         grouping = Grouping(self, scope, aliases, collector)
         if group is not None:
@@ -161,14 +163,14 @@ class Binder:
         if group is not None or having is not None or collector.calls:
             node, items = grouping.above(node, items, path)
         node = Project(node, tuple((self.column(i.expression, i.name), i.expression) for i in items))
-        query = Query(node, tuple(i.name for i in items), tuple(i.span for i in items))
+        query = Query(node, tuple(i.name for i in items), tuple(i.span for i in items), order)
         distinct = select.args.get("distinct")
         if distinct is None:
             return query
         if distinct.args.get("on") is not None:
             place = keyword_span(self.sql, span_of(select), "DISTINCT ON")
             raise reject("UNSUPPORTED_CLAUSE", self.sql, place, name="DISTINCT ON")
-        return Query(Distinct(node, path), query.names, query.spans)
+        return replace(query, node=Distinct(node, path))
 
     def _union(self, query: exp.SetOperation, around: _Around) -> Query:
         """UNION [ALL]: columns by position, in the type that both sides have in common, under the names of the first."""
@@ -196,7 +198,9 @@ class Binder:
             PlanColumn(self.new_id(), t, null, name) for t, null, name in zip(types, nullable, first.names, strict=True)
         )
         node: Node = UnionAll(inputs, columns, around.path)
-        return Query(Distinct(node, around.path) if query.args.get("distinct") else node, first.names, first.spans)
+        if query.args.get("distinct"):
+            node = Distinct(node, around.path)
+        return Query(node, first.names, first.spans, self._order(query, _as_items(first)))
 
     def _common_type(self, columns: Sequence[Expression], place: exp.Expr) -> DataType:
         try:
@@ -215,6 +219,33 @@ class Binder:
         whole = span_of(query)
         between = Span(span_of(query.this).end, span_of(query.expression).start)
         return keyword_span(self.sql, between if between.start < between.end else whole, type(query).__name__.upper())
+
+    def _order(
+        self, query: exp.Expr, items: Sequence[SelectItem], lowering: ExpressionLowering | None = None
+    ) -> tuple[SortKey, ...]:
+        """ORDER BY: positions, names and expressions of the SELECT list. ``lowering`` binds expressions, if there may be any."""
+        order = query.args.get("order")
+        keys = [] if order is None else order.expressions
+        return tuple(
+            SortKey(self._ordered(key.this, items, lowering), bool(key.args.get("desc")), bool(key.args["nulls_first"]))
+            for key in keys
+        )
+
+    def _ordered(self, node: exp.Expr, items: Sequence[SelectItem], lowering: ExpressionLowering | None) -> int:
+        names = [item.name.lower() for item in items]
+        if isinstance(node, exp.Literal) and node.is_int:
+            if not 1 <= int(node.name) <= len(items):
+                message = f"ORDER BY {node.name} is not a position of the SELECT list"
+                raise SchemaError("ORDER_BY_POSITION", message, sql=self.sql, span=span_of(node))
+            return int(node.name) - 1
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in names:
+            return names.index(node.name.lower())
+        if lowering is not None:
+            expression = lowering.lower(node)
+            position = next((i for i, item in enumerate(items) if item.expression == expression), None)
+            if position is not None:
+                return position
+        raise reject("ORDER_BY_NOT_SELECTED", self.sql, node, name=f"`{text_of(node, self.sql)}`")
 
     def _unwrap(
         self, query: exp.Expr, ctes: Mapping[str, _Cte]
@@ -406,9 +437,15 @@ class Binder:
         return [c for c in columns if c[0].lower() not in excepted]
 
 
+def _as_items(query: Query) -> list[SelectItem]:
+    """The columns of a query as a SELECT list."""
+    named = zip(query.names, query.node.columns, query.spans, strict=True)
+    return [SelectItem(name, column, span) for name, column, span in named]
+
+
 def _continues(part: exp.Union, query: exp.Union) -> bool:
     """Whether a part of a UNION ALL is one itself, without clauses of its own: their inputs are those of one node."""
-    plain = not any(part.args.get(name) for name in (*_REFUSED_CLAUSES, "with_", "by_name"))
+    plain = not any(part.args.get(name) for name in (*_REFUSED_CLAUSES, "order", "with_", "by_name"))
     return plain and not part.args.get("distinct") and not query.args.get("distinct")
 
 

@@ -58,6 +58,11 @@ REASONS: dict[str, Reason] = {
     "ORDER_BY": Reason(
         "{name} is not supported", "a view is a bag of rows without an order", "sort what you read from the view"
     ),
+    "ORDER_BY_NOT_SELECTED": Reason(
+        "ORDER BY {name} is not supported",
+        "reads are ordered by columns of the result",
+        "add it to the SELECT list",
+    ),
     "LIMIT": Reason(
         "{name} is not supported", "a view keeps its whole result", "take the first rows of what you read from the view"
     ),
