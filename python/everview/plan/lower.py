@@ -13,14 +13,13 @@ Source: CROWN, section 7.1, for extended heads.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from everview.analysis.classification import Classification, classify
 from everview.analysis.normalise import merge_equal_atoms
-from everview.errors import InternalError, Span, UnsupportedQueryError
+from everview.errors import InternalError
 from everview.plan.choose import Choice, choose_tree
 from everview.plan.join_tree import JoinTree
 from everview.plan.maintenance import (
@@ -108,10 +107,7 @@ def _plan_view(view: LogicalView, tables: Mapping[str, Table], update_rates: Map
             classification = classify(stage.query)
             grouped = any(isinstance(s, GroupAggregate) and s.input == i for s in view.stages)
             always = _reads_deltas_always(view, i, classification)
-            try:
-                choice = choose_tree(stage.query, classification, update_rates, grouped=grouped, always_deltas=always)
-            except UnsupportedQueryError as error:
-                raise error.located(view.sql, _joins_of(view.sql)) from None
+            choice = choose_tree(stage.query, classification, update_rates, grouped=grouped, always_deltas=always)
             cores.append(PlannedCore(i, len(stages), stage.query, classification, choice))
             outputs.append(_lower_core(view, i, choice, _Places(tables, outputs), stages))
         else:
@@ -140,12 +136,6 @@ class _Places:
         if isinstance(source, StageSource):
             return {"stage": self.outputs[source.stage][0]}
         return {"view" if isinstance(source, ViewSource) else "table": source.name}
-
-
-def _joins_of(sql: str) -> Span:
-    """The part of a query that joins: from the first FROM on."""
-    found = re.search(r"\bFROM\b", sql, re.IGNORECASE)
-    return Span(0 if found is None else found.start(), len(sql))
 
 
 def _reads_deltas_always(view: LogicalView, core: int, classification: Classification) -> bool:

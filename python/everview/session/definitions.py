@@ -91,7 +91,7 @@ def create_view(
     if old is None:
         _require_free(state, name)
     else:
-        _require_unread(state, "view", old.name, ViewSource(old.name))
+        _require_view_unread(state, old)
     rates = _rates(state, update_rates)
     tables = {key: base.table for key, base in state.tables.items()}
     others = {key: other for key, other in state.views.items() if other is not old}
@@ -112,7 +112,9 @@ def create_view(
 def drop_table(state: SessionState, name: str) -> None:
     """Drop a table that no view reads."""
     base = state.table(name)
-    _require_unread(state, "table", base.table.name, TableSource(base.table.name))
+    readers = [v.name for v in state.views.values() if v.reads(TableSource(base.table.name))]
+    if readers:
+        raise _in_use_error("TABLE_IN_USE", f"table `{base.table.name}`", readers)
     left = {key: other for key, other in state.tables.items() if other is not base}
     with state.handles:
         change_and_note(partial(state.kernel.drop_table, base.handle), [(state, "tables", left)])
@@ -120,20 +122,21 @@ def drop_table(state: SessionState, name: str) -> None:
 
 def drop_view(state: SessionState, view: MaintainedView) -> None:
     """Drop a view that no other reads."""
-    _require_unread(state, "view", view.name, ViewSource(view.name))
+    _require_view_unread(state, view)
     left = {key: other for key, other in state.views.items() if other is not view}
     with state.handles:
         change_and_note(partial(state.kernel.drop_view, view.handle), [(state, "views", left)])
 
 
-def _require_unread(state: SessionState, kind: str, name: str, source: TableSource | ViewSource) -> None:
-    readers = [v.name for v in state.views.values() if v.reads(source)]
+def _require_view_unread(state: SessionState, view: MaintainedView) -> None:
+    readers = [v.name for v in state.views.values() if v.reads(ViewSource(view.name))]
     if readers:
-        raise SchemaError(
-            f"{kind.upper()}_IN_USE",
-            f"{kind} `{name}` is read by view `{readers[0]}`",
-            hint=f"drop the view{'s' if len(readers) > 1 else ''} first: {', '.join(readers)}",
-        )
+        raise _in_use_error("VIEW_IN_USE", f"view `{view.name}`", readers)
+
+
+def _in_use_error(code: str, what: str, readers: list[str]) -> SchemaError:
+    hint = f"drop the view{'s' if len(readers) > 1 else ''} first: {', '.join(readers)}"
+    return SchemaError(code, f"{what} is read by view `{readers[0]}`", hint=hint)
 
 
 def _rates(state: SessionState, given: Mapping[str, int] | None) -> dict[str, int] | None:

@@ -28,7 +28,9 @@ class Reason:
     hint: str
 
 
-_QUERY_SHAPE = "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING over inner joins"
+_QUERY_SHAPE = (
+    "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING over inner joins, and UNION [ALL]"
+)
 
 HAS_PARTNER = "write it as an inner join; SELECT DISTINCT removes the duplicates that makes"
 HAS_NO_PARTNER = (
@@ -54,7 +56,11 @@ REASONS: dict[str, Reason] = {
         "use [INNER] JOIN ... ON / USING, NATURAL JOIN or CROSS JOIN",
     ),
     "SEMI_OR_ANTI_JOIN": Reason("{name} is not supported", "only inner joins are maintained", "{hint}"),
-    "SET_OPERATION": Reason("{name} is not supported", "a view is one SELECT", "define one view per SELECT"),
+    "SET_OPERATION": Reason(
+        "{name} is not supported",
+        "of the set operations UNION [ALL] is maintained",
+        "write it with UNION [ALL] or joins",
+    ),
     "ORDER_BY": Reason(
         "{name} is not supported", "a view is a bag of rows without an order", "sort what you read from the view"
     ),
@@ -133,12 +139,6 @@ REASONS: dict[str, Reason] = {
         "{name} is not supported",
         "intervals are not values of a column",
         "{hint}",
-    ),
-    "CROSS_TABLE_CONDITION": Reason(
-        "a condition over {tables} that is not an equality is not supported",
-        "tables are joined on equality of two expressions, each over one table",
-        "supported across tables is `left expression = right expression`, combined by AND; "
-        "any boolean expression may be used over one table",
     ),
     "UNSUPPORTED_TYPE": Reason(
         "type {name} is not supported",

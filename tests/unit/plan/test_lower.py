@@ -17,7 +17,7 @@ def plan(pair, **options):
 def test_tpch_q3_plan():
     found = plan(views.tpch_q3())
     assert list(found) == ["version", "view", "stages", "output"]
-    assert found["version"] == 1
+    assert found["version"] == 2
     core, aggregate, having, rename = found["stages"]
     assert list(core) == ["stage", "mode", "variables", "components", "atoms", "nodes", "hubs", "head"]
     assert [v["name"] for v in core["variables"]] == ["c_custkey", "o_orderkey", "o_orderdate"]

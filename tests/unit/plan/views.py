@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
+from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable, TableSource
 from everview.query.expression import Call, ColumnRef, Literal
 from everview.query.logical_view import (
     Aggregate,
@@ -43,7 +43,7 @@ def tpch_q3(keyed=True):
         (
             Atom(
                 "customer",
-                "customer",
+                TableSource("customer"),
                 (("c_custkey", ColumnRef("c_custkey", BIGINT, False)),),
                 segment,
                 (None,),
@@ -51,7 +51,7 @@ def tpch_q3(keyed=True):
             ),
             Atom(
                 "orders",
-                "orders",
+                TableSource("orders"),
                 (
                     ("o_orderkey", ColumnRef("o_orderkey", BIGINT, False)),
                     ("c_custkey", ColumnRef("O_CustKey", BIGINT, False)),
@@ -60,7 +60,13 @@ def tpch_q3(keyed=True):
                 before,
                 (None,),
             ),
-            Atom("lineitem", "lineitem", (("o_orderkey", ColumnRef("l_orderkey", BIGINT, False)),), None, (price,)),
+            Atom(
+                "lineitem",
+                TableSource("lineitem"),
+                (("o_orderkey", ColumnRef("l_orderkey", BIGINT, False)),),
+                None,
+                (price,),
+            ),
         ),
         {"c_custkey": cust, "o_orderkey": order, "o_orderdate": when},
         components=("revenue",),
