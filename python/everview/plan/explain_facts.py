@@ -17,7 +17,18 @@ from everview.plan.lower import PlannedCore, PlannedView
 from everview.plan.view_lookup import holds_groups, view_lookups
 from everview.query.conjunctive import ConjunctiveQuery
 from everview.query.expression_text import expression_text
-from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, Map, Stage, Union, inputs_of
+from everview.query.logical_view import (
+    Core,
+    Distinct,
+    Filter,
+    GroupAggregate,
+    LogicalView,
+    Map,
+    SortKey,
+    Stage,
+    Union,
+    inputs_of,
+)
 
 SOURCES = {
     "CROWN": "Wang, Hu, Dai, Yi: Change Propagation Without Joins. VLDB 2023",
@@ -57,9 +68,17 @@ def facts_of(planned: PlannedView) -> Facts:
         "plan_hash": planned.plan.plan_hash,
         "columns": [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in planned.plan.output],
         "lookups": [list(found.columns) for found in view_lookups(planned)],
+        "order": [_sort_text(key, planned.view) for key in planned.view.order],
+        "warnings": list(planned.view.warnings),
         "stages": stages,
         "sources": SOURCES,
     }
+
+
+def _sort_text(key: SortKey, view: LogicalView) -> str:
+    way = " DESC" if key.descending else ""
+    nulls = "" if key.nulls_first is not key.descending else f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+    return f"{view.columns[key.position].name}{way}{nulls}"
 
 
 def _core_facts(core: PlannedCore, position: int) -> Facts:

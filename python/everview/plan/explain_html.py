@@ -36,6 +36,7 @@ def _page(facts: Facts) -> Iterator[str]:
     yield f"<body><h1>View {name}</h1>"
     yield f"<pre>{escape(facts['sql'].strip())}</pre>"
     yield f"<figure>{explain_svg(facts)}</figure>"
+    yield from (f'<p class="no">{escape(warning)}</p>' for warning in facts["warnings"])
     for stage in facts["stages"]:
         yield f"<h2>Stage {stage['position']}: {escape(stage['stage'])}</h2>"
         if stage["stage"] == "core":

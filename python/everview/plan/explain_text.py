@@ -30,6 +30,11 @@ def _view_lines(facts: Facts) -> Iterator[str]:
     yield "sql"
     for line in facts["sql"].strip().splitlines():
         yield f"  {line}"
+    if facts["warnings"]:
+        yield ""
+        yield "warnings"
+        for warning in facts["warnings"]:
+            yield from _wrapped(warning, "  ", "    ")
     for stage in facts["stages"]:
         yield ""
         if stage["stage"] == "core":
@@ -44,6 +49,8 @@ def _view_lines(facts: Facts) -> Iterator[str]:
     yield "output"
     for column in facts["columns"]:
         yield f"  {column['name']} {column['type']}{'' if column['nullable'] else ' not null'}"
+    if facts["order"]:
+        yield f"read in   the order of {', '.join(facts['order'])}; deltas have none"
     yield f"lookups   {_sets(facts['lookups'])}"
     yield f"plan      version {facts['plan_version']}, sha256 {facts['plan_hash'][:16]}"
     yield "sources"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING
 
 from everview.engine import change_and_note, refusals
-from everview.errors import EverviewError, SchemaError, Span, shown
+from everview.errors import EverviewError, SchemaError, Span, UnsupportedQueryError, shown
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.lower import lower_query
 from everview.plan.lower import plan_view
@@ -39,7 +40,7 @@ def execute(state: SessionState, sql: str) -> None:
             case CreateView(name=name, sql_of_query=query):
                 if not (statement.if_not_exists and name.lower() in state.views):
                     with _placed_in(sql, statement):
-                        create_view(state, name, query, None, replace=statement.or_replace)
+                        create_view(state, name, query, ViewOptions(replace=statement.or_replace))
             case DropTable(name=name, if_exists=if_exists):
                 if not (if_exists and name.lower() not in state.tables):
                     drop_table(state, name)
@@ -80,24 +81,37 @@ def create_table(state: SessionState, table: Table) -> None:
         change_and_note(create, [(state, "tables", {**state.tables, table.name.lower(): base})], keep=(base, "handle"))
 
 
-def create_view(
-    state: SessionState, name: str, sql: str, update_rates: Mapping[str, int] | None, *, replace: bool = False
-) -> MaintainedView:
-    """Plan a view and build it from the tables' rows; with ``replace``, in the place of one of this name."""
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """How to create a view; ``replace``: in the place of one of this name."""
+
+    update_rates: Mapping[str, int] | None = None
+    replace: bool = False
+    on_warning: str = "accept"
+
+
+def create_view(state: SessionState, name: str, sql: str, options: ViewOptions) -> MaintainedView:
+    """Plan a view and build it from the tables' rows."""
+    if options.on_warning not in ("accept", "refuse"):
+        message = f"on_warning is {shown(options.on_warning)}"
+        raise SchemaError("INVALID_ARGUMENT", message, hint="use 'accept' or 'refuse'")
     wrong = why_no_name(name)
     if wrong is not None:
         raise SchemaError("INVALID_NAME", f"create_view(): {wrong}", hint="give the view a name")
-    old = state.views.get(name.lower()) if replace else None
+    old = state.views.get(name.lower()) if options.replace else None
     if old is None:
         _require_free(state, name)
     else:
         _require_view_unread(state, old)
-    rates = _rates(state, update_rates)
+    rates = _rates(state, options.update_rates)
     tables = {key: base.table for key, base in state.tables.items()}
     others = {key: other for key, other in state.views.items() if other is not old}
     known = {key: other.table for key, other in others.items()}
     logical = lower_query(name, sql, tables, known)
     _refuse_reserved(f"view `{name}`", [c.name for c in logical.columns])
+    if logical.warnings and options.on_warning == "refuse":
+        hint = "pass on_warning='accept' to take it all the same"
+        raise UnsupportedQueryError("VIEW_WARNING", logical.warnings[0], hint=hint, sql=sql, span=Span(0, len(sql)))
     planned = plan_view(logical, {**known, **tables}, rates)
     view = MaintainedView(planned, rates)
     views = {**others, name.lower(): view}  # in an order in which each reads earlier ones

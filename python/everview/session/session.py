@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 
@@ -43,15 +43,23 @@ class Session:
             definitions.execute(self._state, sql)
 
     def create_view(
-        self, name: str, sql: str, *, update_rates: Mapping[str, int] | None = None, replace: bool = False
+        self,
+        name: str,
+        sql: str,
+        *,
+        update_rates: Mapping[str, int] | None = None,
+        replace: bool = False,
+        on_warning: Literal["accept", "refuse"] = "accept",
     ) -> View:
         """Create a view from a SELECT; on loaded tables it is built from their rows.
 
         ``update_rates`` (changes per table, any unit) guide the choice of the join tree; without them the changes seen so far do.
+        ``on_warning``: whether to take a view that costs more than a join tree would, for the reasons that ``explain`` gives.
         """
         with self._state.lock:
             self._state.require_changeable()
-            return View(self._state, definitions.create_view(self._state, name, sql, update_rates, replace=replace))
+            options = definitions.ViewOptions(update_rates, replace, on_warning)
+            return View(self._state, definitions.create_view(self._state, name, sql, options))
 
     # ---- changes -------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from everview.errors import EverviewError, SnapshotError, cut
 from everview.schema.datatype import parse_type
 from everview.schema.table import Column, ForeignKey, Retention, Table
 from everview.session.commit import commit
-from everview.session.definitions import create_table, create_view
+from everview.session.definitions import ViewOptions, create_table, create_view
 from everview.session.state import SessionState
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _load(state: SessionState, header: dict[str, Any], blobs: list[bytes], path:
         base.updates = 0  # the trees are chosen by the rates of their time, as they were
     for view in header["views"]:
         try:
-            create_view(state, view["name"], view["sql"], view["rates"])
+            create_view(state, view["name"], view["sql"], ViewOptions(view["rates"]))
         except EverviewError as error:
             raise SnapshotError(
                 "SNAPSHOT_SQL",

@@ -312,7 +312,7 @@ def _view(dice: _Dice, tables: Sequence[Table], kind: QueryKind, max_atoms: int)
         if kind is QueryKind.OVER or (kind is QueryKind.GLOBAL and dice.chance(4)):
             items.append(over)
     chosen = ", ".join(f"{item} AS o{n}" for n, item in enumerate(items))
-    return f"SELECT {distinct}{chosen} FROM {source}{grouping}{having}"  # noqa: S608
+    return f"SELECT {distinct}{chosen} FROM {source}{grouping}{having}"
 
 
 def _width(table: Table) -> int:

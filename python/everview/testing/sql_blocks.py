@@ -47,8 +47,11 @@ class _Writer:
         self.ctes: list[tuple[str, Part]] = []
 
     def part(self, depth: int) -> Part:
-        shapes = [self.scan] if depth == 0 else [self.select, self.group, self.group, self.join, self.join, self.union]
-        return self.random.choice([*shapes, self.distinct] if depth else shapes)(depth)
+        if depth == 0:
+            return self.scan()
+        shape = self.random.choice(["select", "distinct", "group", "group", "join", "join", "union"])
+        part: Part = getattr(self, shape)(depth)
+        return part
 
     def relation(self, depth: int, alias: str) -> tuple[str, int]:
         """An item of FROM with columns named as those of a part, and its width."""
@@ -62,7 +65,7 @@ class _Writer:
             return f"{name} {alias}", below.width
         return f"({below.sql}) {alias}", below.width
 
-    def scan(self, _: int = 0) -> Part:
+    def scan(self) -> Part:
         table = self.random.choice(list(TABLES))
         columns = TABLES[table]
         return Part(f"SELECT {', '.join(f'{c} AS c{i}' for i, c in enumerate(columns))} FROM {table}", len(columns))
