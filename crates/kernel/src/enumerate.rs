@@ -2,7 +2,7 @@
 //!
 //! A program is the order in which the connex nodes are bound, starting at one of them: first upward to the top through live parent
 //! rows, then downward into the sides of what is bound. Every step finds at least one row (alive and live see to it), so there are no
-//! dead ends: the delay between two emitted rows is bounded by the number of steps, whatever the data. A projection at the end of the way
+//! dead ends (where there is no row below an optional edge, the side shows a phantom): the delay between two emitted rows is bounded by the number of steps, whatever the data. A projection at the end of the way
 //! up is not bound: its row is the entry that the row below it refers to.
 //!
 //! The last step is a tight loop that appends the words of its own rows and repeats those of the others. Following links costs a cache
@@ -12,18 +12,20 @@
 use crate::annotation;
 use crate::hash::hash_words;
 use crate::rows::{LIVE, NONE, Rows};
-use crate::shape::{EmittedWord, pack_key};
+use crate::shape::EmittedWord;
 use crate::tree::Tree;
 use hashbrown::HashTable;
+
+pub use crate::lookup::LookupWalk;
 
 /// Where the rows of a step come from, given the rows of earlier steps.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     /// The row the program starts from.
     Start,
-    /// The live parents of the entry above step `from`'s row; `place` is the hub's place below the parent.
-    Parents { from: usize, hub: usize, place: usize },
-    /// The alive rows on a side of the entry that link `link` of step `from`'s row leads to.
+    /// The live parents of the entry above step `from`'s row; `down` is the hub's position below the parent.
+    Parents { from: usize, hub: usize, down: usize },
+    /// The alive rows on a side of the entry that link `link` of step `from`'s row leads to, or the phantom that the side shows.
     Side { from: usize, hub: usize, link: usize, side: usize },
 }
 
@@ -85,7 +87,7 @@ pub(crate) enum Limit {
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
     rows: Vec<u32>,
-    at: usize,
+    pub(crate) at: usize,
     /// The product of the annotations of the steps bound so far, per step.
     weights: Vec<i128>,
     /// Rows passed over because of their marks.
@@ -107,7 +109,7 @@ pub struct Sink {
     /// There were more rows than that.
     full: bool,
     /// All annotations are 1: results carry the weight of their witness.
-    unit: bool,
+    pub(crate) unit: bool,
     walk: Walk,
     /// By entry above a witness, the rows that the first witness with this entry led to.
     pub(crate) blocks: Blocks,
@@ -213,7 +215,7 @@ impl Program {
                 above = Some(hub);
                 break;
             }
-            steps.push(Step { node: edge.parent, source: Source::Parents { from, hub, place: edge.place } });
+            steps.push(Step { node: edge.parent, source: Source::Parents { from, hub, down: edge.down } });
             came_from.push(Some(at));
             at = edge.parent;
         }
@@ -221,7 +223,7 @@ impl Program {
         let highest = steps.len() - 1;
         while from < steps.len() {
             let bound = &tree.nodes[steps[from].node];
-            let below = bound.downs.iter().enumerate().map(|(place, &hub)| (hub, Rows::down_link(place)));
+            let below = bound.downs.iter().enumerate().map(|(down, &hub)| (hub, Rows::down_link(down)));
             let beside = above.filter(|_| from == highest).map(|hub| (hub, Rows::UP));
             for (hub, link) in below.chain(beside) {
                 let edge = &tree.edges[hub];
@@ -553,7 +555,7 @@ impl Program {
         loop {
             row = match self.steps[at].source {
                 Source::Start => NONE,
-                Source::Parents { place, .. } => live_or_none(tree, self.steps[at].node, rows.next_parent(row, place)),
+                Source::Parents { down, .. } => live_or_none(tree, self.steps[at].node, rows.next_parent(row, down)),
                 Source::Side { .. } => rows.next(row),
             };
             if skip == 0 || row == NONE || !rows.has_any(row, skip) {
@@ -582,7 +584,7 @@ fn is_entry(tree: &Tree, hub: usize) -> bool {
 }
 
 #[inline]
-fn live_or_none(tree: &Tree, node: usize, row: u32) -> u32 {
+pub(crate) fn live_or_none(tree: &Tree, node: usize, row: u32) -> u32 {
     if row != NONE && tree.nodes[node].rows.has(row, LIVE) { row } else { NONE }
 }
 
@@ -596,8 +598,7 @@ fn bind_weight(tree: &Tree, node: usize, row: u32, at: usize, weights: &mut [i12
     if tree.set {
         here.fill(1);
     } else {
-        tree.own(node, row, here);
-        overflow = tree.times_below(node, row, None, here);
+        overflow = tree.annotation(node, row, here);
     }
     overflow | annotation::multiply(here, &before[(at - 1) * components..])
 }
@@ -619,8 +620,7 @@ impl Tree {
         let mut walk = Walk::default();
         if self.nodes[self.top].rows.has(0, crate::rows::ALIVE) {
             let mut weight = vec![1; self.components];
-            self.own(self.top, 0, &mut weight);
-            self.times_below(self.top, 0, None, &mut weight);
+            self.annotation(self.top, 0, &mut weight);
             sink.start(&weight);
             sink.unit = self.set;
             if self.set {
@@ -637,83 +637,6 @@ impl Tree {
         let program = self.programs[self.top].as_ref().expect("the top is connex");
         let (steps, overflow) = program.run(self, walk, sink, 0, Limit::Exactly(limit));
         self.counters.steps += steps;
-        self.counters.emitted += sink.len() as u64;
-        overflow
-    }
-}
-
-/// The reading of the results that go through given rows.
-#[derive(Debug)]
-pub struct LookupWalk {
-    node: usize,
-    /// The hub below whose entry's parents are the rows; `None` for a single row.
-    place: Option<usize>,
-    row: u32,
-    walk: Walk,
-}
-
-impl Tree {
-    /// Starts the reading of the results in which these variables have these words (per variable: its words, and whether it is NULL).
-    ///
-    /// The variables must be the columns of a connex node, or the key of a hub below one; `None` if they are neither.
-    pub fn lookup(&mut self, variables: &[usize], values: &[(Vec<u64>, bool)]) -> Option<(LookupWalk, Sink)> {
-        let same =
-            |columns: &[usize]| columns.len() == variables.len() && columns.iter().all(|c| variables.contains(c));
-        let value = |c: &usize| &values[variables.iter().position(|v| v == c).expect("the same variables")];
-        let words = |columns: &[usize], masked: bool| pack_key(columns.iter().map(value), masked);
-        let mut found = None;
-        if let Some(node) = (0..self.top).find(|&n| self.nodes[n].connex && same(&self.nodes[n].columns)) {
-            let target = &self.nodes[node];
-            let words = words(&target.columns, target.masked);
-            let row = words.and_then(|words| self.find_row(node, &words)).unwrap_or(NONE);
-            found = Some((node, None, row));
-        } else if let Some(edge) = self.edges.iter().skip(1).find(|e| self.nodes[e.parent].connex && same(&e.key)) {
-            let entry = words(&edge.key, edge.masked).and_then(|words| edge.hub.find(&words));
-            found = Some((edge.parent, Some(edge.place), entry.map_or(NONE, |entry| edge.hub.parent_list(entry).0)));
-        }
-        let (node, place, row) = found?;
-        self.ensure_marked();
-        let row = match place {
-            // marking reorders parents: live ones come first now
-            Some(at) if row != NONE => {
-                let entry = self.nodes[node].rows.down(row, at);
-                self.edges[self.nodes[node].downs[at]].hub.parent_list(entry).0
-            }
-            _ => row,
-        };
-        let mut sink = Sink::new(self);
-        sink.unit = self.set;
-        Some((LookupWalk { node, place, row: live_or_none(self, node, row), walk: Walk::default() }, sink))
-    }
-
-    /// Emits the next results of a lookup, at most `limit`, into the sink (emptied first); returns whether a value left its range.
-    pub fn next_lookup(&mut self, lookup: &mut LookupWalk, sink: &mut Sink, limit: usize) -> bool {
-        sink.clear();
-        let (mut visited, mut overflow) = (0, false);
-        let program = self.programs[lookup.node].as_ref().expect("lookups start at connex nodes");
-        while lookup.row != NONE {
-            if lookup.walk.at == 0 {
-                let mut weight = vec![1; self.components];
-                if !self.set {
-                    self.own(lookup.node, lookup.row, &mut weight);
-                    overflow |= self.times_below(lookup.node, lookup.row, None, &mut weight);
-                }
-                sink.start(&weight);
-                program.begin(self, lookup.row, &mut lookup.walk, sink, 0);
-            }
-            let (steps, over) = program.run(self, &mut lookup.walk, sink, 0, Limit::Exactly(limit));
-            visited += steps;
-            overflow |= over;
-            if lookup.walk.at != 0 {
-                break;
-            }
-            let next = lookup.place.map_or(NONE, |place| self.nodes[lookup.node].rows.next_parent(lookup.row, place));
-            lookup.row = live_or_none(self, lookup.node, next);
-            if sink.len() >= limit {
-                break;
-            }
-        }
-        self.counters.steps += visited;
         self.counters.emitted += sink.len() as u64;
         overflow
     }

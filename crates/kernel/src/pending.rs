@@ -29,7 +29,7 @@ pub(crate) struct PendingRows {
 /// What is learnt from the rows of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resolved {
-    /// A row has multiplicity above one before or after.
+    /// A row of a connex node has multiplicity above one before or after.
     pub(crate) repeated: bool,
     /// The change of a factor left 128 bits.
     pub(crate) overflow: bool,
@@ -87,7 +87,7 @@ impl PendingRows {
             } else if before + weight == 0 {
                 node.rows.set(row, DOOMED);
             }
-            resolved.repeated |= before > 1 || before + weight > 1;
+            resolved.repeated |= node.connex && (before > 1 || before + weight > 1);
             pending[kept] = pending[i];
             pending_factors.copy_within(factors, kept * stored);
             kept += 1;

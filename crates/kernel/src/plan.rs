@@ -1,9 +1,9 @@
 //! The maintenance plan as the kernel reads it: see `docs/reference/maintenance-plan.md`.
 
 use crate::codec::words_of;
-use crate::shape::{HubShape, NodeShape, TreeShape, VariableShape};
+use crate::shape::{EdgeKind, HubShape, NodeShape, TreeShape, VariableShape};
 use everview_expr::{DataType, Expr};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// The plan format this kernel understands.
 pub const VERSION: u32 = 1;
@@ -124,6 +124,7 @@ pub struct AggregateColumn {
 
 /// A semi-join tree over tables.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Core {
     /// `bag` or `set`.
     pub mode: Mode,
@@ -175,6 +176,9 @@ pub struct AtomColumn {
     pub variable: usize,
     /// What it is bound to.
     pub expression: Expr,
+    /// Whether rows where it is NULL are dropped; unless said, where the variable is one of a join.
+    #[serde(default)]
+    pub not_null: Option<bool>,
 }
 
 /// A node.
@@ -216,10 +220,79 @@ pub struct Hub {
     pub parent: Option<usize>,
     /// The nodes below.
     pub children: Vec<usize>,
+    /// What it asks of the rows of the node above.
+    #[serde(default)]
+    pub kind: EdgeKind,
+    /// Of an optional hub, the components of the phantom; zeros unless said.
+    #[serde(default)]
+    pub phantom: Vec<Integer>,
+}
+
+/// An integer of 128 bits: a JSON number, or a text of its decimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "IntegerText")]
+pub struct Integer(pub i128);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum IntegerText {
+    Number(i64),
+    Digits(String),
+}
+
+impl TryFrom<IntegerText> for Integer {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: IntegerText) -> Result<Self, Self::Error> {
+        match text {
+            IntegerText::Number(number) => Ok(Self(number.into())),
+            IntegerText::Digits(digits) => digits.parse().map(Self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Core {
+    /// A core that is not a tree as the engine relies on is refused here, so that nothing later can stumble over it.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let core = Self::deserialize(from)?; // the derived function, which checks nothing
+        core.check().map_err(serde::de::Error::custom)?;
+        Ok(core)
+    }
+}
+
+impl Node {
+    /// Its variables.
+    pub fn columns(&self) -> &[usize] {
+        let (Self::Relation { columns, .. } | Self::Projection { columns, .. }) = self;
+        columns
+    }
+
+    /// Whether results bind it.
+    pub fn is_connex(&self) -> bool {
+        let (Self::Relation { connex, .. } | Self::Projection { connex, .. }) = self;
+        *connex
+    }
+
+    /// The hub above.
+    pub fn up(&self) -> usize {
+        let (Self::Relation { up, .. } | Self::Projection { up, .. }) = self;
+        *up
+    }
+
+    /// The hubs below.
+    pub fn down(&self) -> &[usize] {
+        let (Self::Relation { down, .. } | Self::Projection { down, .. }) = self;
+        down
+    }
 }
 
 impl Core {
-    /// Whether a variable occurs in two or more atoms: it is then never NULL in the tree.
+    /// Whether rows that bind a column to NULL are dropped before they reach the tree.
+    pub fn drops_null(&self, column: &AtomColumn) -> bool {
+        column.not_null.unwrap_or_else(|| self.is_join_variable(column.variable))
+    }
+
+    /// Whether a variable occurs in two or more atoms.
     pub fn is_join_variable(&self, variable: usize) -> bool {
         let occurs = |atom: &&Atom| atom.columns.iter().any(|c| c.variable == variable);
         self.atoms.iter().filter(occurs).count() > 1
@@ -227,9 +300,11 @@ impl Core {
 
     /// The shape of the tree.
     pub fn shape(&self) -> TreeShape {
+        let columns = || self.atoms.iter().flat_map(|atom| &atom.columns);
+        let keeps_null = |v: usize| columns().any(|column| column.variable == v && !self.drops_null(column));
         let variables = (0..self.variables.len()).map(|v| VariableShape {
             words: words_of(self.variables[v].data_type),
-            nullable: self.variables[v].nullable && !self.is_join_variable(v),
+            nullable: self.variables[v].nullable && keeps_null(v),
         });
         let nodes = self.nodes.iter().map(|node| match node {
             Node::Relation { atom, columns, connex, up, down } => {
@@ -256,15 +331,26 @@ impl Core {
                 power: 1,
             },
         });
-        let hubs =
-            self.hubs.iter().map(|h| HubShape { key: h.key.clone(), parent: h.parent, children: h.children.clone() });
-        TreeShape {
+        let hubs = self.hubs.iter().map(|h| HubShape {
+            key: h.key.clone(),
+            parent: h.parent,
+            children: h.children.clone(),
+            kind: h.kind,
+            phantom: if h.phantom.is_empty() {
+                vec![0; self.components]
+            } else {
+                h.phantom.iter().map(|component| component.0).collect()
+            },
+        });
+        let mut shape = TreeShape {
             variables: variables.collect(),
             nodes: nodes.collect(),
             hubs: hubs.collect(),
             head: self.head.clone(),
             set: self.mode == Mode::Set,
             components: self.components,
-        }
+        };
+        shape.allow_phantoms();
+        shape
     }
 }

@@ -1,7 +1,7 @@
 //! From a table's changes to an atom's: filter, project, encode.
 //!
 //! Plain columns are copied as words from the base rows. Only what an expression reads is decoded to Arrow, and only rows that pass the
-//! filter reach the other expressions. Rows that bind a join variable to NULL cannot join and are dropped.
+//! filter reach the other expressions. Rows that bind NULL where the plan says that they cannot match are dropped.
 
 use crate::codec::{self, Place, encode, words_of};
 use crate::error::KernelError;
@@ -33,8 +33,10 @@ enum Binding {
 struct ScanColumn {
     binding: Binding,
     data_type: DataType,
-    /// Its place in the atom's rows; without a NULL place, rows where it is NULL are dropped.
+    /// Its place in the atom's rows.
     place: Place,
+    /// Rows where it is NULL are dropped; always so where the place has no room for NULL.
+    drops_null: bool,
 }
 
 /// The rows a scan works on, and what was decoded of them.
@@ -87,7 +89,7 @@ impl AtomScan {
                         null: base.null(source),
                     },
                 );
-                ScanColumn { binding, data_type, place }
+                ScanColumn { binding, data_type, place, drops_null: null.is_none() || core.drops_null(column) }
             })
             .collect();
         let factors: Vec<Expr> = atom.factors.iter().flatten().cloned().collect();
@@ -104,7 +106,8 @@ impl AtomScan {
             && columns.len() == base.columns().len()
             && columns.iter().enumerate().all(|(i, c)| {
                 matches!(c.binding, Binding::Copied { from, null, .. }
-                    if from == c.place.offset && base.columns()[i].offset == from && null == c.place.null)
+                    if from == c.place.offset && base.columns()[i].offset == from && null == c.place.null
+                        && (null.is_none() || !c.drops_null))
             });
         let copies = |source: usize| {
             let from = base.columns()[source].offset;
@@ -245,7 +248,7 @@ impl AtomScan {
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(|e| internal(&e))
     }
 
-    /// Writes one column of the atom's rows; notes the rows that bind a join variable to NULL.
+    /// Writes one column of the atom's rows; notes the rows to be dropped because it is NULL.
     fn bind(
         column: &ScanColumn,
         input: &Input,
@@ -262,7 +265,7 @@ impl AtomScan {
                     let target = &mut words[i * stride..(i + 1) * stride];
                     copy_words(&mut target[offset..offset + count], &source[from..from + count]);
                     if null.is_some_and(|(mask, bit)| source[mask] >> bit & 1 == 1) {
-                        match to {
+                        match to.filter(|_| !column.drops_null) {
                             Some((mask, bit)) => target[mask] |= 1 << bit,
                             None => dropped.push(i),
                         }
@@ -273,7 +276,7 @@ impl AtomScan {
                 let batch = batch.expect("decoded for computed columns");
                 let array =
                     expression.evaluate(batch).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
-                if to.is_none() && array.null_count() > 0 {
+                if column.drops_null && array.null_count() > 0 {
                     dropped.extend((0..array.len()).filter(|&i| array.is_null(i)));
                 }
                 encode(&array, column.data_type, words, column.place, interner);
