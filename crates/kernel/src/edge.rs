@@ -90,6 +90,8 @@ pub(crate) struct Edge {
     pub(crate) connex_sides: Vec<usize>,
     /// Per side whether the annotations of its rows are summed up: those outside the connex part, unless only existence matters.
     summed_sides: Vec<bool>,
+    /// Whether results through a phantom may be equal to results through the rows that come in its place.
+    pub(crate) phantom_may_look_real: bool,
     /// The key variables.
     pub(crate) key: Vec<usize>,
     /// Whether the key ends in a mask word.
@@ -127,6 +129,7 @@ impl Edge {
             is_guard: nodes[parent].atom.is_none() && down == 0,
             connex_sides: (0..hub.children.len()).filter(is_connex).collect(),
             summed_sides,
+            phantom_may_look_real: is_optional && shape.phantom_may_look_real(h),
             key: hub.key.clone(),
         }
     }

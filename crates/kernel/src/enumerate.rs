@@ -638,6 +638,7 @@ impl Tree {
         let (steps, overflow) = program.run(self, walk, sink, 0, Limit::Exactly(limit));
         self.counters.steps += steps;
         self.counters.emitted += sink.len() as u64;
+        self.clear_hidden_bits(sink);
         overflow
     }
 }

@@ -83,6 +83,7 @@ impl Tree {
         }
         self.counters.steps += visited;
         self.counters.emitted += sink.len() as u64;
+        self.clear_hidden_bits(sink);
         overflow
     }
 }

@@ -302,9 +302,9 @@ impl Core {
     pub fn shape(&self) -> TreeShape {
         let columns = || self.atoms.iter().flat_map(|atom| &atom.columns);
         let keeps_null = |v: usize| columns().any(|column| column.variable == v && !self.drops_null(column));
-        let variables = (0..self.variables.len()).map(|v| VariableShape {
-            words: words_of(self.variables[v].data_type),
-            nullable: self.variables[v].nullable && keeps_null(v),
+        let variables = (0..self.variables.len()).map(|v| {
+            let nullable = self.variables[v].nullable && keeps_null(v);
+            VariableShape { words: words_of(self.variables[v].data_type), nullable, null_in_rows: nullable }
         });
         let nodes = self.nodes.iter().map(|node| match node {
             Node::Relation { atom, columns, connex, up, down } => {

@@ -346,7 +346,7 @@ impl Tree {
         if parents.rows.is_empty() {
             return;
         }
-        self.phantoms_flipped = true;
+        self.delta_repeats |= self.edges[hub].phantom_may_look_real;
         for change in &mut parents.rows {
             (change.was, change.now) = (!comes, comes);
             if !self.set {

@@ -12,9 +12,11 @@ use serde::Deserialize;
 pub struct VariableShape {
     /// One word, or two for decimals of more than 18 digits.
     pub words: usize,
-    /// Whether a row of some node may hold NULL there: a key that is NULL is a key like any other (NULL = NULL matches), so rows that must
-    /// not match are dropped before they reach the tree.
+    /// Whether rows have a NULL bit for it. A key that is NULL is a key like any other (NULL = NULL matches), so rows that must not match
+    /// are dropped before they reach the tree.
     pub nullable: bool,
+    /// Whether a row of an atom may be NULL there, not only a phantom.
+    pub null_in_rows: bool,
 }
 
 /// What a hub asks of a parent row, and what it adds to it.
@@ -128,6 +130,26 @@ impl TreeShape {
             }
         }
         found
+    }
+
+    /// Whether a phantom of a hub may look like results through rows: none of the variables that results take from rows there whenever it
+    /// is not a phantom is free of NULL.
+    pub fn phantom_may_look_real(&self, hub: usize) -> bool {
+        let shown_by = self.shown_by();
+        let mut waiting = vec![hub];
+        while let Some(at) = waiting.pop() {
+            if at != hub && self.hubs[at].kind != EdgeKind::Required {
+                continue;
+            }
+            for &child in self.hubs[at].children.iter().filter(|&&child| self.nodes[child].connex) {
+                let tells = |&v: &usize| shown_by[v] == Some(child) && !self.variables[v].null_in_rows;
+                if self.nodes[child].columns.iter().any(tells) {
+                    return false;
+                }
+                waiting.extend(&self.nodes[child].downs);
+            }
+        }
+        true
     }
 
     /// Makes the variables nullable that a phantom shows as NULL.
@@ -278,6 +300,21 @@ pub struct HeadLayout {
     pub columns: Vec<HeadColumn>,
     /// The emitted word columns, masks last.
     pub words: Vec<EmittedWord>,
+}
+
+impl HeadLayout {
+    /// The emitted mask columns, and the bits of each that say something of a head column. Other bits are those of columns of the same rows
+    /// that results take from elsewhere.
+    pub fn masks(&self) -> Vec<(usize, u64)> {
+        let mut masks: Vec<(usize, u64)> = Vec::new();
+        for (word, bit) in self.columns.iter().filter_map(|column| column.null) {
+            match masks.iter_mut().find(|(of, _)| *of == word) {
+                Some((_, bits)) => *bits |= 1 << bit,
+                None => masks.push((word, 1 << bit)),
+            }
+        }
+        masks
+    }
 }
 
 /// The layout of the results of a tree: every head variable comes from the connex node nearest to the root that holds it.

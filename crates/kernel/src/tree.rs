@@ -147,11 +147,13 @@ pub struct Tree {
     /// No hub passes values: a result weighs what its rows do.
     unvalued: bool,
     pub(crate) head: HeadLayout,
+    /// The mask columns of results, where phantoms have bits in them that rows which look the same do not have.
+    phantom_masks: Vec<(usize, u64)>,
     pub(crate) programs: Vec<Option<Program>>,
     /// Whether live marks are up to date.
     pub(crate) live_is_current: bool,
-    /// Whether results through a phantom came or left in the batch in progress.
-    pub(crate) phantoms_flipped: bool,
+    /// Whether the batch in progress emitted results through a phantom that may be equal to others it emitted.
+    pub(crate) delta_repeats: bool,
     pub(crate) overflow: bool,
     pub(crate) counters: Counters,
     pub(crate) scratch: crate::settle::Scratch,
@@ -215,10 +217,11 @@ impl Tree {
             order,
             components,
             set: shape.set,
+            phantom_masks: if shape.phantom_nodes().contains(&true) { head.masks() } else { Vec::new() },
             head,
             programs: Vec::new(),
             live_is_current: true,
-            phantoms_flipped: false,
+            delta_repeats: false,
             overflow: false,
             counters: Counters::default(),
             scratch: crate::settle::Scratch::default(),
@@ -307,7 +310,7 @@ impl Tree {
 
     fn run_batch(&mut self, changes: &[AtomChanges], mut delta: Option<&mut Delta>, keep_live: bool) -> Applied {
         self.overflow = false;
-        self.phantoms_flipped = false;
+        self.delta_repeats = false;
         let threads = if let Some(delta) = &delta
             && changes.iter().map(|c| c.weights.len()).sum::<usize>() > delta.share()
         {
@@ -344,10 +347,18 @@ impl Tree {
         if let Some(delta) = delta {
             full = delta.is_full();
             delta.gather();
+            self.clear_hidden_bits(delta.sink);
         }
         self.each_atom(threads, |_, node, pending| pending.unmark(node));
-        let consolidate = !nets_by_marks && changed > 1 || self.phantoms_flipped;
+        let consolidate = !nets_by_marks && changed > 1 || self.delta_repeats;
         Applied { overflow: self.overflow, consolidate, full }
+    }
+
+    /// Makes equal results equal to the bit, phantoms among them.
+    pub(crate) fn clear_hidden_bits(&self, sink: &mut Sink) {
+        for &(column, bits) in &self.phantom_masks {
+            sink.columns[column].iter_mut().for_each(|mask| *mask &= bits);
+        }
     }
 
     /// Gives memory back if there is much to give.

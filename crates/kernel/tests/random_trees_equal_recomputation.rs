@@ -5,6 +5,7 @@
 mod common;
 use common::Random;
 use common::random_tree::{RandomTree, Results, Table, Value, emitted};
+use everview_kernel::consolidate::consolidate;
 use everview_kernel::delta::{Delta, Outlet};
 use everview_kernel::enumerate::Sink;
 use everview_kernel::shape::EdgeKind;
@@ -168,11 +169,12 @@ impl Case {
         let applied = self.tree.apply_into(changes, Some(into.in_shares_of(1 + random.below(3) as usize)));
         assert!(!applied.overflow && !applied.full, "{}", self.at);
         let early = delta.len();
-        delta.extend(emitted(&head, &sink));
-        if !applied.consolidate {
-            let distinct: BTreeSet<_> = delta.iter().map(|(tuple, _)| tuple).collect();
-            assert_eq!(distinct.len(), delta.len(), "a row of the delta twice: {}", self.at);
+        if applied.consolidate {
+            assert!(!consolidate(&mut sink));
         }
+        delta.extend(emitted(&head, &sink));
+        let distinct: BTreeSet<_> = delta.iter().map(|(tuple, _)| tuple).collect();
+        assert_eq!(distinct.len(), delta.len(), "a row of the delta twice: {}", self.at);
         let before = self.summed.clone();
         for (tuple, change) in &delta {
             let sum = self.summed.entry(tuple.clone()).or_insert_with(|| vec![0; change.len()]);

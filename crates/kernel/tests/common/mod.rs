@@ -46,7 +46,7 @@ pub fn required(key: Vec<usize>, parent: Option<usize>) -> HubShape {
 impl Query {
     pub fn shape(&self) -> TreeShape {
         let mut shape = TreeShape {
-            variables: vec![VariableShape { words: 1, nullable: false }; 26],
+            variables: vec![VariableShape { words: 1, nullable: false, null_in_rows: false }; 26],
             nodes: Vec::new(),
             hubs: vec![required(Vec::new(), None)],
             head: vars(self.head),

@@ -56,7 +56,8 @@ impl RandomTree {
     }
 
     fn fresh(&mut self, random: &mut Random) -> usize {
-        self.shape.variables.push(VariableShape { words: 1 + usize::from(random.below(12) == 0), nullable: false });
+        let words = 1 + usize::from(random.below(12) == 0);
+        self.shape.variables.push(VariableShape { words, nullable: false, null_in_rows: false });
         self.has_nulls.push(random.below(3) == 0);
         self.null_safe.push(random.below(4) == 0);
         self.shape.variables.len() - 1
@@ -136,6 +137,7 @@ impl RandomTree {
         }
         for v in 0..shape.variables.len() {
             shape.variables[v].nullable = self.has_nulls[v];
+            shape.variables[v].null_in_rows = self.has_nulls[v];
         }
         shape.allow_phantoms();
         for atom in 0..self.atoms.len() {
