@@ -108,6 +108,8 @@ impl Edge {
         let summed_sides: Vec<bool> = hub.children.iter().map(|&c| !nodes[c].connex && !weightless[c]).collect();
         let mut blank = Blank::default();
         let mut values = summed_sides.clone();
+        let is_counted = |(&child, &is_summed): (&usize, &bool)| nodes[child].is_row_free() && !is_summed;
+        let counted: Vec<bool> = hub.children.iter().zip(&summed_sides).map(is_counted).collect();
         if is_optional {
             let shows_phantoms = is_connex(&0);
             if shows_phantoms {
@@ -121,7 +123,7 @@ impl Edge {
         let layout = row_layout(&hub.key, &shape.variables);
         Self {
             masked: layout.mask.is_some(),
-            hub: Hub::new(layout.width, &values, shape.components + 1, blank),
+            hub: Hub::new(layout.width, &values, &counted, shape.components + 1, blank),
             kind: hub.kind,
             parent,
             down,
@@ -274,6 +276,27 @@ impl Edge {
             rows.clear(change.row, ALIVE | LIVE);
             let head = rows.unlink(change.row, head);
             self.hub.side_lost(entry, side, head);
+        }
+    }
+
+    /// Gives a side whose rows are not stored its status, by the number of rows it has.
+    #[inline]
+    pub(crate) fn settle_unstored(&mut self, side: usize, entry: u32) {
+        let rows = if self.is_summed(side) {
+            self.hub.side_sums(entry, side)[0]
+        } else {
+            i128::from(self.hub.total(entry, side))
+        };
+        match (self.hub.side_count(entry, side) > 0, rows != 0) {
+            (false, true) => {
+                self.hub.side_gained(entry, side, NONE);
+                self.hub.add_child(entry);
+            }
+            (true, false) => {
+                self.hub.side_lost(entry, side, NONE);
+                self.hub.drop_child(entry);
+            }
+            _ => {}
         }
     }
 

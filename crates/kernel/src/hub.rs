@@ -9,6 +9,8 @@
 //! progress; then per side the first alive row and their number.
 //! `sums` holds, per side that passes values, what it passes: the sum of the annotations of its alive rows.
 //!
+//! `totals` holds, per side of which only that is known, how many rows it has, copies counted (see `leaf`).
+//!
 //! A side without alive rows is `Blank`: of most hubs its list is empty and its sums are zero, but where nothing below is answered by a
 //! phantom, the list then shows the phantom row and the sums are the phantom's.
 //!
@@ -55,6 +57,10 @@ pub struct Hub {
     value_sides: Vec<Option<usize>>,
     sum_stride: usize,
     components: usize,
+    /// Per side its position among an entry's totals, or `None` if it has none.
+    counted_sides: Vec<Option<usize>>,
+    total_stride: usize,
+    totals: Vec<i64>,
     /// The first row of a side without an alive row.
     blank_head: u32,
     /// The sums of an entry without alive rows.
@@ -71,9 +77,12 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// An empty hub; `values[i]` says whether side `i` passes values of `components` components each. Only the one side of a hub with a
-    /// single side may be other than empty while it is blank.
-    pub fn new(width: usize, values: &[bool], components: usize, blank: Blank) -> Self {
+    /// An empty hub; `values[i]` says whether side `i` passes values of `components` components each, `counted[i]` whether it has a total.
+    /// Only the one side of a hub with a single side may be other than empty while it is blank.
+    pub fn new(width: usize, values: &[bool], counted: &[bool], components: usize, blank: Blank) -> Self {
+        let mut total_stride = 0;
+        let counted_sides =
+            counted.iter().map(|&is_counted| is_counted.then(|| (total_stride, total_stride += 1).0)).collect();
         let mut next = 0;
         let value_sides = values.iter().map(|&is_value| is_value.then(|| (next, next += components).0)).collect();
         Self {
@@ -83,6 +92,9 @@ impl Hub {
             value_sides,
             sum_stride: next,
             components,
+            counted_sides,
+            total_stride,
+            totals: Vec::new(),
             blank_head: blank.head,
             blank_sums: if blank.sums.is_empty() { vec![0; next] } else { blank.sums },
             keys: Vec::new(),
@@ -118,7 +130,10 @@ impl Hub {
 
     /// Bytes held, counted from the capacities of the arrays and the index.
     pub fn bytes(&self) -> usize {
-        self.keys.capacity() * 8 + self.links.capacity() * 4 + self.sums.capacity() * 16 + self.index.allocation_size()
+        (self.keys.capacity() + self.totals.capacity()) * 8
+            + self.links.capacity() * 4
+            + self.sums.capacity() * 16
+            + self.index.allocation_size()
     }
 
     /// The key of an entry.
@@ -146,6 +161,7 @@ impl Hub {
             push_words(&mut self.keys, key);
             self.links.resize(self.links.len() + self.stride, 0);
             self.sums.extend_from_slice(&self.blank_sums);
+            self.totals.resize(self.totals.len() + self.total_stride, 0);
             entry
         } else {
             let entry = self.free;
@@ -154,6 +170,8 @@ impl Hub {
             copy_words(&mut self.keys[start..start + self.width], key);
             let start = entry as usize * self.sum_stride;
             self.sums[start..start + self.sum_stride].copy_from_slice(&self.blank_sums);
+            let start = entry as usize * self.total_stride;
+            self.totals[start..start + self.total_stride].fill(0);
             entry
         };
         self.reset_links(entry);
@@ -180,6 +198,7 @@ impl Hub {
         push_words(&mut self.keys, &vec![0; self.width]);
         self.links.resize(self.stride, 0);
         self.sums.resize(self.sum_stride, 1);
+        self.totals.resize(self.total_stride, 0);
         self.reset_links(0);
         self.set_link(0, CHILDREN, 1);
         for (side, &head) in heads.iter().enumerate() {
@@ -209,6 +228,7 @@ impl Hub {
         self.keys.truncate(places * self.width);
         self.links.truncate(places * self.stride);
         self.sums.truncate(places * self.sum_stride);
+        self.totals.truncate(places * self.total_stride);
         self.free = NONE;
         for entry in (0..places).rev() {
             if is_free(&self.links[entry * self.stride..(entry + 1) * self.stride]) {
@@ -219,6 +239,7 @@ impl Hub {
         trim_buffer(&mut self.keys);
         trim_buffer(&mut self.links);
         trim_buffer(&mut self.sums);
+        trim_buffer(&mut self.totals);
         let (keys, width) = (&self.keys, self.width);
         self.index.shrink_to(0, |&e| hash_words(&keys[e as usize * width..(e as usize + 1) * width]));
     }
@@ -390,6 +411,19 @@ impl Hub {
             self.peaks[side] = self.sums[start];
         }
         overflow
+    }
+
+    /// The number of rows of a side that has a total.
+    #[inline]
+    pub fn total(&self, entry: u32, side: usize) -> i64 {
+        self.totals[entry as usize * self.total_stride + self.counted_sides[side].expect("a counted side")]
+    }
+
+    /// Adds to the number of rows of a side that has a total.
+    #[inline]
+    pub fn add_total(&mut self, entry: u32, side: usize, change: i64) {
+        let place = entry as usize * self.total_stride + self.counted_sides[side].expect("a counted side");
+        self.totals[place] = self.totals[place].wrapping_add(change);
     }
 
     /// Sets all sums of an entry to the same value.

@@ -29,6 +29,7 @@ pub mod hash;
 pub mod hub;
 pub mod interner;
 mod key_index;
+mod leaf;
 mod link;
 mod live;
 mod lookup;

@@ -42,7 +42,7 @@ impl Tree {
     }
 
     /// The entry of a key, made if need be; a guard hub's new entry gets its projection row.
-    fn entry(&mut self, hub: usize, key: &[u64]) -> u32 {
+    pub(crate) fn entry(&mut self, hub: usize, key: &[u64]) -> u32 {
         self.counters.probes += 1;
         let (entry, is_new) = self.edges[hub].hub.find_or_insert(key);
         if is_new && self.edges[hub].is_guard {
@@ -87,8 +87,15 @@ impl Tree {
         let up = from.up.map(|(hub, _)| (hub, from.rows.up(row)));
         from.rows.remove(row);
         let Some((hub, entry)) = up else { return };
+        if self.edges[hub].hub.drop_child(entry) == 0 {
+            self.release_entry(hub, entry);
+        }
+    }
+
+    /// Frees an entry that no row below refers to, unless one above does. That of a guard goes with its projection row.
+    pub(crate) fn release_entry(&mut self, hub: usize, entry: u32) {
         let edge = &mut self.edges[hub];
-        if edge.hub.drop_child(entry) > 0 || edge.parent == self.top {
+        if edge.parent == self.top {
             return;
         }
         if edge.is_guard {

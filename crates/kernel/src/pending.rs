@@ -44,6 +44,9 @@ impl Resolved {
 impl PendingRows {
     /// Finds or makes the rows that changes speak of, adds the changes up by row, and marks the rows.
     pub(crate) fn resolve(&mut self, node: &mut Node, changes: &AtomChanges) -> Resolved {
+        if node.is_row_free {
+            return Resolved::default();
+        }
         let (width, stored) = (node.rows.width(), node.factors.iter().flatten().count());
         let Self { rows: pending, factors: pending_factors, .. } = self;
         let mut resolved = Resolved::default();

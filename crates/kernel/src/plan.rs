@@ -1,6 +1,6 @@
 //! The maintenance plan as the kernel reads it: see `docs/reference/maintenance-plan.md`.
 
-use crate::codec::words_of;
+use crate::codec::{is_text, words_of};
 use crate::shape::{EdgeKind, HubShape, NodeShape, TreeShape, VariableShape};
 use everview_expr::{DataType, Expr};
 use serde::{Deserialize, Deserializer};
@@ -298,6 +298,13 @@ impl Core {
         self.atoms.iter().filter(occurs).count() > 1
     }
 
+    /// Whether an atom binds texts of its own, which are kept alive by its rows, and given up by them when the view is dropped.
+    fn computes_texts(&self, atom: &Atom) -> bool {
+        let is_own =
+            |c: &AtomColumn| c.expression.as_column().is_none() && is_text(self.variables[c.variable].data_type);
+        atom.columns.iter().any(is_own)
+    }
+
     /// The shape of the tree.
     pub fn shape(&self) -> TreeShape {
         let columns = || self.atoms.iter().flat_map(|atom| &atom.columns);
@@ -319,6 +326,7 @@ impl Core {
                     downs: down.clone(),
                     factors,
                     power: self.atoms[*atom].power,
+                    stores_rows: self.computes_texts(&self.atoms[*atom]),
                 }
             }
             Node::Projection { columns, connex, up, down } => NodeShape {
@@ -329,6 +337,7 @@ impl Core {
                 downs: down.clone(),
                 factors: vec![None; self.components],
                 power: 1,
+                stores_rows: false,
             },
         });
         let hubs = self.hubs.iter().map(|h| HubShape {

@@ -19,7 +19,7 @@ use crate::delta::Delta;
 use crate::edge::{Changed, Settling, Shift, Touched};
 use crate::pending::{Pending, PendingRows};
 use crate::rows::{ALIVE, DOOMED, LIVE, NEW};
-use crate::tree::Tree;
+use crate::tree::{AtomChanges, Tree};
 use crate::trim::trim_scratch;
 
 /// The edge a change travels over: a side of a hub, and the hub's position below its parent.
@@ -59,7 +59,9 @@ pub(crate) struct Scratch {
     above: Level,
     /// The changed rows of C while statuses climb above it.
     witnesses: Level,
-    settling: Settling,
+    pub(crate) settling: Settling,
+    /// Entries above a leaf that no row of it refers to any more.
+    pub(crate) emptied: Vec<u32>,
     born: Vec<(usize, u32)>,
     stack: Vec<(usize, u32)>,
     /// The largest number of rows that a step ended with, since memory was last given back.
@@ -74,6 +76,7 @@ impl Scratch {
         self.above.give_back(used);
         self.witnesses.give_back(used);
         self.settling.give_back(used);
+        trim_scratch(&mut self.emptied, used);
         trim_scratch(&mut self.born, used);
         trim_scratch(&mut self.stack, used);
     }
@@ -86,13 +89,18 @@ impl Tree {
     pub(crate) fn step(
         &mut self,
         node: usize,
+        changes: &AtomChanges,
         pending: &PendingRows,
         mut delta: Option<&mut Delta>,
         skip_marked: bool,
     ) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.change_rows(node, pending, &mut scratch.level);
         let mut at = node;
+        if self.nodes[node].is_row_free {
+            at = self.change_leaf(node, changes, &mut scratch, delta.is_some());
+        } else {
+            self.change_rows(node, pending, &mut scratch.level);
+        }
         while !self.nodes[at].connex && !scratch.level.rows.is_empty() {
             at = self.climb(at, &mut scratch, delta.is_some());
         }
@@ -112,6 +120,10 @@ impl Tree {
         }
         scratch.used = scratch.used.max(scratch.witnesses.rows.len());
         scratch.witnesses.clear();
+        for entry in scratch.emptied.drain(..) {
+            let (hub, _) = self.nodes[node].up.expect("a leaf is below a hub");
+            self.release_entry(hub, entry);
+        }
         self.scratch = scratch;
         for change in &pending.rows {
             if self.nodes[node].rows.weight(change.row) == 0 {
@@ -176,9 +188,7 @@ impl Tree {
     fn climb(&mut self, node: usize, scratch: &mut Scratch, deltas: bool) -> usize {
         let (hub, side) = self.nodes[node].up.expect("the top ends the way up");
         let components = self.components;
-        let Scratch { level, above, settling, .. } = scratch;
-        let (parent, down) = (self.edges[hub].parent, self.edges[hub].down);
-        let path = Path { hub, side, parent, down };
+        let Scratch { level, settling, .. } = scratch;
         let is_summed = self.edges[hub].is_summed(side);
         for (i, &change) in level.rows.iter().enumerate() {
             let (rows, edge) = (&mut self.nodes[node].rows, &mut self.edges[hub]);
@@ -190,6 +200,16 @@ impl Tree {
                 self.overflow |= edge.hub.add_side_sums(entry, side, value);
             }
         }
+        self.tell_parents(node, scratch, deltas)
+    }
+
+    /// Ends the settling of the entries above a node, as `climb` says.
+    pub(crate) fn tell_parents(&mut self, node: usize, scratch: &mut Scratch, deltas: bool) -> usize {
+        let (hub, side) = self.nodes[node].up.expect("the top ends the way up");
+        let components = self.components;
+        let Scratch { level, above, settling, .. } = scratch;
+        let (parent, down) = (self.edges[hub].parent, self.edges[hub].down);
+        let path = Path { hub, side, parent, down };
         let connex_parent = self.nodes[parent].connex;
         let wants_values = !self.nodes[node].connex && !self.nodes[parent].weightless;
         for i in 0..settling.touched.len() {

@@ -58,6 +58,8 @@ pub struct NodeShape {
     pub factors: Vec<Option<usize>>,
     /// The number of equal atoms the node stands for: their multiplicities multiply.
     pub power: u32,
+    /// The rows are to be stored even where nothing in the tree reads them.
+    pub stores_rows: bool,
 }
 
 /// A hub: the key shared by a parent node and its children.
@@ -90,6 +92,13 @@ pub struct TreeShape {
     pub set: bool,
     /// Annotation components beyond the multiplicity.
     pub components: usize,
+}
+
+impl NodeShape {
+    /// Whether the entries above say all that is asked of the rows, which are not stored then: a leaf outside the connex part, of one atom.
+    pub fn is_row_free(&self) -> bool {
+        self.atom.is_some() && !self.connex && self.downs.is_empty() && self.power == 1 && !self.stores_rows
+    }
 }
 
 impl TreeShape {

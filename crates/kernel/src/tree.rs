@@ -74,6 +74,8 @@ pub(crate) struct Node {
     pub(crate) factors: Vec<Option<usize>>,
     pub(crate) power: u32,
     pub(crate) is_relation: bool,
+    /// The rows are not stored: see `leaf`.
+    pub(crate) is_row_free: bool,
     /// The variables, in the order of the row's words.
     pub(crate) columns: Vec<usize>,
     /// Where the words of the columns stand.
@@ -178,6 +180,7 @@ impl Tree {
             downs: vec![0],
             factors: vec![None; shape.components],
             power: 1,
+            stores_rows: true,
         });
         hub_shapes[0].parent = Some(top);
         let weightless = weightless_nodes(shape);
@@ -266,7 +269,7 @@ impl Tree {
         self.nodes[self.atom_nodes[atom]].rows.width()
     }
 
-    /// The rows of an atom, with their multiplicities.
+    /// The rows of an atom, with their multiplicities, if they are stored.
     pub fn atom_rows(&self, atom: usize) -> impl Iterator<Item = (&[u64], i64)> + '_ {
         let rows = &self.nodes[self.atom_nodes[atom]].rows;
         rows.ids().map(|row| (rows.values(row), rows.weight(row)))
@@ -319,13 +322,18 @@ impl Tree {
             1
         };
         let resolved = self.each_atom(threads, |atom, node, pending| pending.resolve(node, &changes[atom]));
-        self.counters.probes += changes.iter().map(|c| c.weights.len() as u64).sum::<u64>();
+        let found_by_words = self.atom_nodes.iter().zip(changes).filter(|&(&node, _)| !self.nodes[node].is_row_free);
+        self.counters.probes += found_by_words.map(|(_, c)| c.weights.len() as u64).sum::<u64>();
         self.overflow |= resolved.overflow;
         let repeated = resolved.repeated || self.nodes.iter().any(|n| n.connex && n.repeated > 0);
         let weighs_one = self.set || self.unvalued && self.components == 1 && !repeated;
         // joins of sets that keep all columns: the marks of rows keep the atoms' deltas apart
         let nets_by_marks = self.full && weighs_one;
-        let changed = self.pending.iter().filter(|p| !p.rows.is_empty()).count();
+        let atoms = self.atom_nodes.iter().zip(&self.pending).zip(changes);
+        let is_changed = |node: usize, pending: &PendingRows, changes: &AtomChanges| {
+            if self.nodes[node].is_row_free { !changes.weights.is_empty() } else { !pending.rows.is_empty() }
+        };
+        let changed: Vec<bool> = atoms.map(|((&node, pending), changes)| is_changed(node, pending, changes)).collect();
         if let Some(delta) = &mut delta {
             delta.begin(weighs_one, nets_by_marks && !repeated);
         }
@@ -337,9 +345,9 @@ impl Tree {
         for at in 0..self.order.len() {
             let atom = self.order[at];
             let mut pending = std::mem::take(&mut self.pending[atom]);
-            if !pending.rows.is_empty() {
+            if changed[atom] {
                 self.find_entries(self.atom_nodes[atom], &mut pending, threads);
-                self.step(self.atom_nodes[atom], &pending, delta.as_deref_mut(), nets_by_marks);
+                self.step(self.atom_nodes[atom], &changes[atom], &pending, delta.as_deref_mut(), nets_by_marks);
             }
             self.pending[atom] = pending;
         }
@@ -350,7 +358,8 @@ impl Tree {
             self.clear_hidden_bits(delta.sink);
         }
         self.each_atom(threads, |_, node, pending| pending.unmark(node));
-        let consolidate = !nets_by_marks && changed > 1 || self.delta_repeats;
+        let several = changed.into_iter().filter(|&is_changed| is_changed).count() > 1;
+        let consolidate = !nets_by_marks && several || self.delta_repeats;
         Applied { overflow: self.overflow, consolidate, full }
     }
 
@@ -464,6 +473,7 @@ fn build_node(n: usize, node: &NodeShape, hubs: &[HubShape], shape: &TreeShape) 
         factors: node.factors.clone(),
         power: node.power,
         is_relation: node.atom.is_some(),
+        is_row_free: node.is_row_free(),
         columns: node.columns.clone(),
         layout,
         repeated: 0,

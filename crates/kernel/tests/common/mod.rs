@@ -70,7 +70,16 @@ impl Query {
             .iter()
             .map(|atoms| n.atom.filter(|a| atoms.contains(a)).map(|_| (next, next += 1).0))
             .collect();
-        shape.nodes.push(NodeShape { atom: n.atom, columns, connex, up, downs: Vec::new(), factors, power: 1 });
+        shape.nodes.push(NodeShape {
+            atom: n.atom,
+            columns,
+            connex,
+            up,
+            downs: Vec::new(),
+            factors,
+            power: 1,
+            stores_rows: false,
+        });
         for (key, children) in &n.hubs {
             let hub = shape.hubs.len();
             shape.hubs.push(required(vars(key), Some(id)));

@@ -85,7 +85,8 @@ impl RandomTree {
         if !is_projection {
             self.atoms.push(AtomOf { table: usize::MAX, node: id, drops_null: Vec::new() });
         }
-        self.shape.nodes.push(NodeShape { atom, columns, connex, up, downs: Vec::new(), factors, power });
+        let stores_rows = random.below(4) == 0;
+        self.shape.nodes.push(NodeShape { atom, columns, connex, up, downs: Vec::new(), factors, power, stores_rows });
         self.shape.hubs[up].children.push(id);
         if is_projection {
             let kind = if random.below(4) == 0 { EdgeKind::Exists } else { EdgeKind::Required };
