@@ -1,10 +1,11 @@
 //! The everview kernel: semi-join trees, base tables, finishing operators and the commit of a batch.
 //!
-//! From the bottom up: `rows` and `hub` are the slabs; `tree`, `pending`, `settle`, `enumerate`, `witness` and `delta` are the semi-join tree, `totals` its answers without
-//! enumeration; `codec` and `interner` turn Arrow columns into words and back; `table` is a base table, `scan` the way from its changes
-//! to an atom's; `flow` is rows on their way through operators, `operator` what these are, `aggregate` and `distinct` those that hold rows;
-//! `view` is a tree and the operators above it, `read` its full result; `database` commits batches; `exchange` is for rows that travel
-//! between engines.
+//! From the bottom up: `rows` and `hub` are the slabs, `edge` is a hub between the nodes above and below it; `tree`, `link`, `pending`,
+//! `settle`, `leaf`, `live`, `enumerate`, `sink`, `witness` and `delta` are the semi-join tree, `totals` and `lookup` its answers without
+//! enumerating everything; `plan` says what it looks like and `plan_check` whether it is one; `codec` and `interner` turn Arrow columns into
+//! words and back; `table` is a base table, `scan` the way from its changes to an atom's; `flow` is rows on their way through operators,
+//! `operator` what these are, `aggregate` and `distinct` those that hold rows; `view` is a tree and the operators above it, `read` its full
+//! result; `database` commits batches; `exchange` is for rows that travel between engines.
 
 #![forbid(unsafe_code)]
 
@@ -44,6 +45,7 @@ pub mod rows;
 pub mod scan;
 mod settle;
 pub mod shape;
+mod sink;
 pub mod table;
 mod table_read;
 mod table_window;

@@ -250,9 +250,7 @@ impl Tree {
             // a support edge among value edges: the factor is 1 where it is there
             self.overflow |= self.annotation(parent, row, into);
             if was && !now {
-                for value in into.iter_mut() {
-                    *value = value.wrapping_neg();
-                }
+                annotation::negate(into);
             } else if was {
                 into.fill(0);
             }
@@ -375,7 +373,7 @@ impl Tree {
                 let value = &mut parents.values[start..];
                 self.overflow |= self.annotation(parent, change.row, value);
                 if !comes {
-                    value.iter_mut().for_each(|v| *v = v.wrapping_neg());
+                    annotation::negate(value);
                 }
             }
         }

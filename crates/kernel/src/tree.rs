@@ -4,9 +4,10 @@
 //! columns and one row, so that every hub has a parent and "the result is not empty" is "the top row is alive".
 //!
 //! A batch is applied atom by atom. For one atom: rows change, every hub entry touched is settled once, and only entries whose
-//! support or value differs afterwards reach the rows above (`edge` has what that means for each kind of edge, `settle` the order). At the lowest connex node on the way, the rows whose
-//! annotation changes are the witnesses of the delta (`enumerate`). Rows of the batch carry the marks NEW and DOOMED from the
-//! start to the end of the batch, so that results that would be added by one atom and removed by another are never emitted.
+//! support or value differs afterwards reach the rows above (`edge` says what that means for each kind of edge, `settle` in which
+//! order it happens). At the lowest connex node on the way, the rows whose annotation changes are the witnesses of the delta
+//! (`enumerate`). Rows of the batch carry the marks NEW and DOOMED from the start to the end of the batch, so that results that
+//! would be added by one atom and removed by another are never emitted.
 //!
 //! Cost: one probe per edge for an inserted or deleted row, then pointer chasing. Support edges: `O(lambda_T)` amortised per
 //! change (Change Propagation Without Joins, Theorem 6.6). Value edges: a changed value visits the live parents of its entry if

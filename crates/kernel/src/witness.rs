@@ -5,8 +5,9 @@
 
 use crate::delta::Delta;
 use crate::edge::Changed;
-use crate::enumerate::{Block, Program, Sink};
+use crate::enumerate::{Program, Sink};
 use crate::rows::LIVE;
+use crate::sink::Block;
 use crate::threads::side_by_side;
 use crate::tree::Tree;
 

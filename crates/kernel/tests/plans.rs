@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 type Row = Vec<Option<i64>>;
+/// A change of a row of two columns.
+type Given = (Option<i64>, Option<i64>, i64);
+type Delta<'a> = &'a [(&'a [Option<i64>], i64)];
 
 /// R(k, a) above S(k, x) over a hub of a kind; `head` are variables of k, a, x.
 fn plan(kind: &str, head: &[usize], connex_below: bool) -> Value {
@@ -54,10 +57,8 @@ fn database() -> Database {
     database
 }
 
-fn change(rows: &[(Option<i64>, Option<i64>, i64)]) -> Change {
-    let column = |at: fn(&(Option<i64>, Option<i64>, i64)) -> Option<i64>| -> ArrayRef {
-        Arc::new(rows.iter().map(at).collect::<Int64Array>())
-    };
+fn change(rows: &[Given]) -> Change {
+    let column = |at: fn(&Given) -> Option<i64>| -> ArrayRef { Arc::new(rows.iter().map(at).collect::<Int64Array>()) };
     Change::Rows(vec![column(|r| r.0), column(|r| r.1)], rows.iter().map(|r| r.2).collect())
 }
 
@@ -72,7 +73,7 @@ fn rows(flow: &Flow) -> BTreeMap<Row, i64> {
     found
 }
 
-fn expected(rows: &[(&[Option<i64>], i64)]) -> BTreeMap<Row, i64> {
+fn expected(rows: Delta) -> BTreeMap<Row, i64> {
     rows.iter().map(|(row, weight)| (row.to_vec(), *weight)).collect()
 }
 
@@ -80,7 +81,6 @@ fn expected(rows: &[(&[Option<i64>], i64)]) -> BTreeMap<Row, i64> {
 #[test]
 fn nulls_are_dropped_where_a_partner_is_needed() {
     let (one, two, nine) = (Some(1), Some(2), Some(9));
-    type Delta<'a> = &'a [(&'a [Option<i64>], i64)];
     let cases: [(&str, &[usize], bool, Delta, Delta); 4] = [
         (
             "required",

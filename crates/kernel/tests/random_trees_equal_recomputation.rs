@@ -229,12 +229,11 @@ impl Case {
             let tuple = self.random_tuple(want, random);
             let mut words = vec![0; head.words.len()];
             for (column, value) in head.columns.iter().zip(&tuple) {
-                match value {
-                    Some(value) => words[column.first] = *value,
-                    None => {
-                        let (word, bit) = column.null.expect("room for NULL");
-                        words[word] |= 1 << bit;
-                    }
+                if let Some(value) = value {
+                    words[column.first] = *value;
+                } else {
+                    let (word, bit) = column.null.expect("room for NULL");
+                    words[word] |= 1 << bit;
                 }
             }
             let mut total = vec![0; 1 + self.query.shape.components];

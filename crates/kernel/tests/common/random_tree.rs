@@ -37,6 +37,8 @@ pub struct RandomTree {
 
 /// A result of a subtree: what its connex nodes show, and its annotation.
 type Part = (BTreeMap<usize, Value>, Vec<i128>);
+/// The results of a node's subtree, with the node's row.
+type Side = Vec<(Vec<Value>, Part)>;
 
 impl RandomTree {
     pub fn new(random: &mut Random) -> Self {
@@ -91,7 +93,7 @@ impl RandomTree {
         if is_projection {
             let kind = if random.below(4) == 0 { EdgeKind::Exists } else { EdgeKind::Required };
             let columns = self.shape.nodes[id].columns.clone();
-            self.add_hub(id, columns, kind, budget, random);
+            self.add_hub(id, &columns, kind, budget, random);
         }
         while self.shape.nodes.len() < budget && random.below(5) < 3 {
             let columns = &self.shape.nodes[id].columns;
@@ -101,22 +103,22 @@ impl RandomTree {
             }
             let kinds =
                 [EdgeKind::Required, EdgeKind::Exists, EdgeKind::Forbids, EdgeKind::Optional, EdgeKind::Optional];
-            self.add_hub(id, key, kinds[random.below(5) as usize], budget, random);
+            self.add_hub(id, &key, kinds[random.below(5) as usize], budget, random);
         }
     }
 
-    fn add_hub(&mut self, parent: usize, key: Vec<usize>, kind: EdgeKind, budget: usize, random: &mut Random) {
+    fn add_hub(&mut self, parent: usize, key: &[usize], kind: EdgeKind, budget: usize, random: &mut Random) {
         let hub = self.shape.hubs.len();
         let phantom = match kind {
             EdgeKind::Optional => (0..self.shape.components).map(|_| i128::from(random.below(3))).collect(),
             _ => Vec::new(),
         };
-        self.shape.hubs.push(HubShape { key: key.clone(), parent: Some(parent), children: vec![], kind, phantom });
+        self.shape.hubs.push(HubShape { key: key.to_vec(), parent: Some(parent), children: vec![], kind, phantom });
         self.shape.nodes[parent].downs.push(hub);
         let may_be_connex = self.shape.nodes[parent].connex && !kind.is_support_only();
         let sides = if kind == EdgeKind::Required && random.below(4) == 0 { 2 } else { 1 };
         for _ in 0..sides {
-            self.add_node(hub, &key, may_be_connex, budget, random);
+            self.add_node(hub, key, may_be_connex, budget, random);
         }
     }
 
@@ -196,12 +198,11 @@ impl RandomTree {
         let layout = row_layout(columns, &self.shape.variables);
         let mut words = vec![0; layout.width];
         for (position, value) in row.iter().enumerate() {
-            match value {
-                Some(value) => words[layout.offsets[position]] = *value,
-                None => {
-                    let (word, bit) = layout.null(position).expect("room for NULL");
-                    words[word] |= 1 << bit;
-                }
+            if let Some(value) = value {
+                words[layout.offsets[position]] = *value;
+            } else {
+                let (word, bit) = layout.null(position).expect("room for NULL");
+                words[word] |= 1 << bit;
             }
         }
         words
@@ -221,16 +222,18 @@ impl RandomTree {
             sum.iter_mut().zip(&annotation).for_each(|(s, a)| *s += a);
         }
         if self.shape.set {
-            sums.values_mut().for_each(|sum| sum[0] = 1);
+            for sum in sums.values_mut() {
+                sum[0] = 1;
+            }
         }
         sums
     }
 
     /// The results of a node's subtree, with the node's row.
-    fn subtree(&self, node: usize, data: &[Table]) -> Vec<(Vec<Value>, Part)> {
+    fn subtree(&self, node: usize, data: &[Table]) -> Side {
         let shape = &self.shape.nodes[node];
         let mut rows: Vec<(Vec<Value>, Vec<i128>)> = Vec::new();
-        let below: Vec<Vec<Vec<(Vec<Value>, Part)>>> = shape
+        let below: Vec<Vec<Side>> = shape
             .downs
             .iter()
             .map(|&h| self.shape.hubs[h].children.iter().map(|&child| self.subtree(child, data)).collect())
