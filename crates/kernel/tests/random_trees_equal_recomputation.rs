@@ -148,6 +148,40 @@ impl Case {
         assert_eq!(self.tree.held(), held, "taken back: {}", self.at);
     }
 
+    /// Applies a batch with values that leave their range, and takes it back: ring arithmetic undoes what it did.
+    fn overflow(&mut self, random: &mut Random) -> bool {
+        let before: Results = self.enumerate(3).into_iter().collect();
+        let held = self.tree.held();
+        let mut changes = vec![AtomChanges::default(); self.query.atoms.len()];
+        for table in 0..self.data.len() {
+            for _ in 0..random.below(3) {
+                let row = self.random_row(table, random);
+                let weight = 1 << (40 + random.below(21));
+                for (atom, changes) in changes.iter_mut().enumerate() {
+                    if self.query.atoms[atom].table == table {
+                        self.query.push(atom, &row, weight, changes);
+                    }
+                }
+            }
+        }
+        for factor in changes.iter_mut().flat_map(|changes| &mut changes.factors) {
+            *factor = factor.wrapping_mul(1 << (20 + random.below(60)));
+        }
+        for (atom, ids) in self.sources.iter_mut().enumerate() {
+            if let Some(ids) = ids {
+                ids.name(&mut changes[atom], self.tree.atom_width(atom));
+            }
+        }
+        let mut sink = Sink::new(&self.tree);
+        let quiet = random.below(3) == 0;
+        let overflow = self.tree.apply(&changes, (!quiet).then_some(&mut sink)).overflow;
+        self.tree.undo(&changes);
+        self.name_sources(&mut vec![AtomChanges::default(); self.query.atoms.len()]);
+        assert_eq!(self.enumerate(3).into_iter().collect::<Results>(), before, "out of range: {}", self.at);
+        assert_eq!(self.tree.held(), held, "out of range: {}", self.at);
+        overflow
+    }
+
     /// Applies a batch; its delta makes the results before to those after. Returns the rows of the delta that left early.
     fn apply(&mut self, changes: &[AtomChanges], random: &mut Random) -> usize {
         let want = self.query.results(&self.data);
@@ -297,11 +331,11 @@ impl Case {
     }
 }
 
-/// Returns the rows that left early.
-fn run(seed: u64, steps: usize) -> (RandomTree, usize) {
+/// Returns the rows that left early, and the batches that left the range.
+fn run(seed: u64, steps: usize) -> (RandomTree, usize, usize) {
     let mut random = Random(seed * 7919 + 1);
     let mut case = Case::new(seed, &mut random);
-    let mut early = 0;
+    let (mut early, mut overflows) = (0, 0);
     for step in 0..steps {
         let changes = case.random_batch(&mut random);
         case.at = format!("step {step} of seed {seed}: {:#?}", case.query);
@@ -309,18 +343,22 @@ fn run(seed: u64, steps: usize) -> (RandomTree, usize) {
             case.take_back(&changes, &mut random);
         }
         early += case.apply(&changes, &mut random);
+        if random.below(6) == 0 {
+            overflows += usize::from(case.overflow(&mut random));
+        }
         case.check(&mut random);
     }
     case.clear(&mut random);
-    (case.query, early)
+    (case.query, early, overflows)
 }
 
 fn run_seeds(seeds: std::ops::Range<u64>) {
     let mut kinds = [0; 4];
-    let mut early = 0;
+    let (mut early, mut overflows) = (0, 0);
     for seed in seeds {
-        let (query, left) = run(seed, 12);
+        let (query, left, out_of_range) = run(seed, 12);
         early += left;
+        overflows += out_of_range;
         for (count, kind) in
             kinds.iter_mut().zip([EdgeKind::Required, EdgeKind::Exists, EdgeKind::Forbids, EdgeKind::Optional])
         {
@@ -328,7 +366,7 @@ fn run_seeds(seeds: std::ops::Range<u64>) {
         }
     }
     assert!(kinds.iter().all(|&count| count > 100), "{kinds:?}");
-    assert!(early > 0);
+    assert!(early > 100 && overflows > 100, "{early} rows left early, {overflows} batches left the range");
 }
 
 fn seeds() -> u64 {
