@@ -6,14 +6,14 @@
 
 use crate::error::KernelError;
 use crate::flow::{Chunk, Flow};
+use crate::graph::{Scanned, Surroundings, View};
+use crate::graph_read::Cursor;
 use crate::interner::Interner;
 use crate::operator::Context;
 use crate::plan::Plan;
 use crate::pool::WordPool;
-use crate::graph_read::Cursor;
 use crate::retention::{Window, WindowCounts};
 use crate::table::{BaseTable, Change, Staged};
-use crate::graph::{Scanned, Surroundings, View};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use everview_expr::DataType;
@@ -288,7 +288,8 @@ impl Database {
     /// The view whose delta may leave in pieces: when it is prepared, all others have accepted the batch. It is put last.
     fn last_to_leave(&self, scanned: &mut [(usize, Scanned)], pieces: bool) -> Option<usize> {
         let is_read = |view: usize| self.views.iter().flatten().any(|other| other.reads_view(view));
-        let at = scanned.iter().rposition(|(view, _)| pieces && !is_read(*view) && self.view(*view).may_leave_early())?;
+        let at =
+            scanned.iter().rposition(|(view, _)| pieces && !is_read(*view) && self.view(*view).may_leave_early())?;
         scanned[at..].rotate_left(1);
         scanned.last().map(|(view, _)| *view)
     }

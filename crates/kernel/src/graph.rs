@@ -395,7 +395,8 @@ impl Compiler {
         let (stage, columns): (Stage, Columns) = match &stages[at] {
             plan::Stage::Core(core) => {
                 let fused = only_aggregate(at, stages);
-                let sources = core.atoms.iter().map(|atom| self.source(core, atom, around)).collect::<Result<_, _>>()?;
+                let sources =
+                    core.atoms.iter().map(|atom| self.source(core, atom, around)).collect::<Result<_, _>>()?;
                 let columns = fused.map_or_else(|| core.head_columns(), |a| a.columns(&core.head_columns()));
                 (Stage::Core(Box::new(CoreStage::new(core.clone(), sources, fused))), columns)
             }

@@ -1,10 +1,12 @@
 //! The everview kernel: semi-join trees, base tables, finishing operators and the commit of a batch.
 //!
-//! From the bottom up: `rows` and `hub` are the slabs; `tree`, `pending`, `settle`, `enumerate`, `witness` and `delta` are the semi-join tree, `totals` its answers without
-//! enumeration; `codec` and `interner` turn Arrow columns into words and back; `table` is a base table, `scan` the way from its changes
-//! to an atom's; `flow` is rows on their way through operators, `operator` what these are, `aggregate` and `distinct` those that hold rows;
-//! `core_stage` is a tree with the scans of its atoms, `graph` a view: cores and operators, `graph_read` its full result; `database` commits
-//! batches; `exchange` is for rows that travel between engines.
+//! From the bottom up: `rows` and `hub` are the slabs, `edge` is a hub between the nodes above and below it; `tree`, `link`, `pending`,
+//! `settle`, `leaf`, `live`, `enumerate`, `sink`, `witness` and `delta` are the semi-join tree, `totals` and `lookup` its answers without
+//! enumerating everything; `plan` says what it looks like and `plan_check` whether it is one; `codec` and `interner` turn Arrow columns into
+//! words and back; `table` is a base table, `scan` the way from its changes to an atom's; `flow` is rows on their way through operators,
+//! `operator` what these are, `aggregate` and `distinct` those that hold rows; `core_stage` is a tree with the scans of its
+//! atoms, `graph` a view: cores and operators, `graph_read` its full result; `database` commits batches; `exchange` is for rows that travel
+//! between engines.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +22,7 @@ pub mod delta;
 mod display;
 pub mod distinct;
 pub mod double_sum;
+mod edge;
 pub mod enumerate;
 pub mod error;
 pub mod exchange;
@@ -31,15 +34,21 @@ pub mod hash;
 pub mod hub;
 pub mod interner;
 mod key_index;
+mod leaf;
+mod link;
+mod live;
+mod lookup;
 pub mod operator;
 mod pending;
 pub mod plan;
+mod plan_check;
 pub mod pool;
 pub mod retention;
 pub mod rows;
 pub mod scan;
 mod settle;
 pub mod shape;
+mod sink;
 pub mod table;
 mod table_read;
 mod table_window;

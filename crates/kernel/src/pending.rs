@@ -29,7 +29,7 @@ pub(crate) struct PendingRows {
 /// What is learnt from the rows of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resolved {
-    /// A row has multiplicity above one before or after.
+    /// A row of a connex node has multiplicity above one before or after.
     pub(crate) repeated: bool,
     /// The change of a factor left 128 bits.
     pub(crate) overflow: bool,
@@ -44,6 +44,9 @@ impl Resolved {
 impl PendingRows {
     /// Finds or makes the rows that changes speak of, adds the changes up by row, and marks the rows.
     pub(crate) fn resolve(&mut self, node: &mut Node, changes: &AtomChanges) -> Resolved {
+        if node.is_row_free {
+            return Resolved::default();
+        }
         let (width, stored) = (node.rows.width(), node.factors.iter().flatten().count());
         let Self { rows: pending, factors: pending_factors, .. } = self;
         let mut resolved = Resolved::default();
@@ -87,7 +90,7 @@ impl PendingRows {
             } else if before + weight == 0 {
                 node.rows.set(row, DOOMED);
             }
-            resolved.repeated |= before > 1 || before + weight > 1;
+            resolved.repeated |= node.connex && (before > 1 || before + weight > 1);
             pending[kept] = pending[i];
             pending_factors.copy_within(factors, kept * stored);
             kept += 1;

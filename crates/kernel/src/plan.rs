@@ -1,9 +1,9 @@
 //! The maintenance plan as the kernel reads it: see `docs/reference/maintenance-plan.md`.
 
-use crate::codec::words_of;
-use crate::shape::{HubShape, NodeShape, TreeShape, VariableShape};
+use crate::codec::{is_text, words_of};
+use crate::shape::{EdgeKind, HubShape, NodeShape, TreeShape, VariableShape};
 use everview_expr::{DataType, Expr};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// The plan format this kernel understands.
 pub const VERSION: u32 = 2;
@@ -155,6 +155,7 @@ pub struct AggregateColumn {
 
 /// A semi-join tree over tables.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Core {
     /// `bag` or `set`.
     pub mode: Mode,
@@ -218,6 +219,9 @@ pub struct AtomColumn {
     pub variable: usize,
     /// What it is bound to.
     pub expression: Expr,
+    /// Whether rows where it is NULL are dropped; unless said, where the variable is one of a join.
+    #[serde(default)]
+    pub not_null: Option<bool>,
 }
 
 /// A node.
@@ -259,10 +263,79 @@ pub struct Hub {
     pub parent: Option<usize>,
     /// The nodes below.
     pub children: Vec<usize>,
+    /// What it asks of the rows of the node above.
+    #[serde(default)]
+    pub kind: EdgeKind,
+    /// Of an optional hub, the components of the phantom; zeros unless said.
+    #[serde(default)]
+    pub phantom: Vec<Integer>,
+}
+
+/// An integer of 128 bits: a JSON number, or a text of its decimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "IntegerText")]
+pub struct Integer(pub i128);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum IntegerText {
+    Number(i64),
+    Digits(String),
+}
+
+impl TryFrom<IntegerText> for Integer {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: IntegerText) -> Result<Self, Self::Error> {
+        match text {
+            IntegerText::Number(number) => Ok(Self(number.into())),
+            IntegerText::Digits(digits) => digits.parse().map(Self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Core {
+    /// A core that is not a tree as the engine relies on is refused here, so that nothing later can stumble over it.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let core = Self::deserialize(from)?; // the derived function, which checks nothing
+        core.check().map_err(serde::de::Error::custom)?;
+        Ok(core)
+    }
+}
+
+impl Node {
+    /// Its variables.
+    pub fn columns(&self) -> &[usize] {
+        let (Self::Relation { columns, .. } | Self::Projection { columns, .. }) = self;
+        columns
+    }
+
+    /// Whether results bind it.
+    pub fn is_connex(&self) -> bool {
+        let (Self::Relation { connex, .. } | Self::Projection { connex, .. }) = self;
+        *connex
+    }
+
+    /// The hub above.
+    pub fn up(&self) -> usize {
+        let (Self::Relation { up, .. } | Self::Projection { up, .. }) = self;
+        *up
+    }
+
+    /// The hubs below.
+    pub fn down(&self) -> &[usize] {
+        let (Self::Relation { down, .. } | Self::Projection { down, .. }) = self;
+        down
+    }
 }
 
 impl Core {
-    /// Whether a variable occurs in two or more atoms: it is then never NULL in the tree.
+    /// Whether rows that bind a column to NULL are dropped before they reach the tree.
+    pub fn drops_null(&self, column: &AtomColumn) -> bool {
+        column.not_null.unwrap_or_else(|| self.is_join_variable(column.variable))
+    }
+
+    /// Whether a variable occurs in two or more atoms.
     pub fn is_join_variable(&self, variable: usize) -> bool {
         let occurs = |atom: &&Atom| atom.columns.iter().any(|c| c.variable == variable);
         self.atoms.iter().filter(occurs).count() > 1
@@ -273,11 +346,22 @@ impl Core {
         self.head.iter().map(|&v| (self.variables[v].name.clone(), self.variables[v].data_type)).collect()
     }
 
+    /// Whether an atom binds texts of its own, which are kept alive by its rows, and given up by them when the view is dropped.
+    fn computes_texts(&self, atom: &Atom) -> bool {
+        let from_table = matches!(atom.source, Source::Table(_));
+        let is_own = |c: &AtomColumn| {
+            (c.expression.as_column().is_none() || !from_table) && is_text(self.variables[c.variable].data_type)
+        };
+        atom.columns.iter().any(is_own)
+    }
+
     /// The shape of the tree.
     pub fn shape(&self) -> TreeShape {
-        let variables = (0..self.variables.len()).map(|v| VariableShape {
-            words: words_of(self.variables[v].data_type),
-            nullable: self.variables[v].nullable && !self.is_join_variable(v),
+        let columns = || self.atoms.iter().flat_map(|atom| &atom.columns);
+        let keeps_null = |v: usize| columns().any(|column| column.variable == v && !self.drops_null(column));
+        let variables = (0..self.variables.len()).map(|v| {
+            let nullable = self.variables[v].nullable && keeps_null(v);
+            VariableShape { words: words_of(self.variables[v].data_type), nullable, null_in_rows: nullable }
         });
         let nodes = self.nodes.iter().map(|node| match node {
             Node::Relation { atom, columns, connex, up, down } => {
@@ -292,6 +376,7 @@ impl Core {
                     downs: down.clone(),
                     factors,
                     power: self.atoms[*atom].power,
+                    stores_rows: self.computes_texts(&self.atoms[*atom]),
                 }
             }
             Node::Projection { columns, connex, up, down } => NodeShape {
@@ -302,17 +387,29 @@ impl Core {
                 downs: down.clone(),
                 factors: vec![None; self.components],
                 power: 1,
+                stores_rows: false,
             },
         });
-        let hubs =
-            self.hubs.iter().map(|h| HubShape { key: h.key.clone(), parent: h.parent, children: h.children.clone() });
-        TreeShape {
+        let hubs = self.hubs.iter().map(|h| HubShape {
+            key: h.key.clone(),
+            parent: h.parent,
+            children: h.children.clone(),
+            kind: h.kind,
+            phantom: if h.phantom.is_empty() {
+                vec![0; self.components]
+            } else {
+                h.phantom.iter().map(|component| component.0).collect()
+            },
+        });
+        let mut shape = TreeShape {
             variables: variables.collect(),
             nodes: nodes.collect(),
             hubs: hubs.collect(),
             head: self.head.clone(),
             set: self.mode == Mode::Set,
             components: self.components,
-        }
+        };
+        shape.allow_phantoms();
+        shape
     }
 }

@@ -1,7 +1,7 @@
 //! From a table's changes to an atom's: filter, project, encode.
 //!
 //! Plain columns are copied as words from the base rows. Only what an expression reads is decoded to Arrow, and only rows that pass the
-//! filter reach the other expressions. Rows that bind a join variable to NULL cannot join and are dropped.
+//! filter reach the other expressions. Rows that bind NULL where the plan says that they cannot match are dropped.
 
 use crate::codec::{self, Place, encode, words_of};
 use crate::error::KernelError;
@@ -34,8 +34,10 @@ enum Binding {
 struct ScanColumn {
     binding: Binding,
     data_type: DataType,
-    /// Its place in the atom's rows; without a NULL place, rows where it is NULL are dropped.
+    /// Its place in the atom's rows.
     place: Place,
+    /// Rows where it is NULL are dropped; always so where the place has no room for NULL.
+    drops_null: bool,
 }
 
 /// The rows a scan works on, and what was decoded of them.
@@ -88,7 +90,7 @@ impl AtomScan {
                         null: base.null(source),
                     },
                 );
-                ScanColumn { binding, data_type, place }
+                ScanColumn { binding, data_type, place, drops_null: null.is_none() || core.drops_null(column) }
             })
             .collect();
         let factors: Vec<Expr> = atom.factors.iter().flatten().cloned().collect();
@@ -105,7 +107,8 @@ impl AtomScan {
             && columns.len() == base.columns().len()
             && columns.iter().enumerate().all(|(i, c)| {
                 matches!(c.binding, Binding::Copied { from, null, .. }
-                    if from == c.place.offset && base.columns()[i].offset == from && null == c.place.null)
+                    if from == c.place.offset && base.columns()[i].offset == from && null == c.place.null
+                        && (null.is_none() || !c.drops_null))
             });
         let copies = |source: usize| {
             let from = base.columns()[source].offset;
@@ -246,7 +249,7 @@ impl AtomScan {
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(|e| internal(&e))
     }
 
-    /// Writes one column of the atom's rows; notes the rows that bind a join variable to NULL.
+    /// Writes one column of the atom's rows; notes the rows to be dropped because it is NULL.
     fn bind(
         column: &ScanColumn,
         input: &Input,
@@ -263,7 +266,7 @@ impl AtomScan {
                     let target = &mut words[i * stride..(i + 1) * stride];
                     copy_words(&mut target[offset..offset + count], &source[from..from + count]);
                     if null.is_some_and(|(mask, bit)| source[mask] >> bit & 1 == 1) {
-                        match to {
+                        match to.filter(|_| !column.drops_null) {
                             Some((mask, bit)) => target[mask] |= 1 << bit,
                             None => dropped.push(i),
                         }
@@ -274,7 +277,7 @@ impl AtomScan {
                 let batch = batch.expect("decoded for computed columns");
                 let array =
                     expression.evaluate(batch).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
-                if to.is_none() && array.null_count() > 0 {
+                if column.drops_null && array.null_count() > 0 {
                     dropped.extend((0..array.len()).filter(|&i| array.is_null(i)));
                 }
                 encode(&array, column.data_type, words, column.place, interner);
@@ -308,11 +311,20 @@ impl AtomScan {
     }
 }
 
+/// A column of an atom that reads the rows of a stage.
+#[derive(Clone, Debug)]
+struct RowColumn {
+    expression: Expr,
+    data_type: DataType,
+    place: Place,
+    drops_null: bool,
+}
+
 /// The scan of an atom that reads the rows of a stage.
 #[derive(Clone, Debug)]
 pub struct RowScan {
     filter: Option<Expr>,
-    columns: Vec<(Expr, DataType, Place)>,
+    columns: Vec<RowColumn>,
     factors: Vec<Expr>,
     schema: SchemaRef,
     width: usize,
@@ -325,17 +337,22 @@ impl RowScan {
         let shape = core.shape();
         let variables: Vec<usize> = atom.columns.iter().map(|c| c.variable).collect();
         let layout = row_layout(&variables, &shape.variables);
-        let columns: Vec<(Expr, DataType, Place)> = atom
+        let columns: Vec<RowColumn> = atom
             .columns
             .iter()
             .enumerate()
             .map(|(position, column)| {
                 let null = layout.null(position).filter(|_| shape.variables[column.variable].nullable);
                 let place = Place { stride: layout.width, offset: layout.offsets[position], null };
-                (column.expression.clone(), core.variables[column.variable].data_type, place)
+                RowColumn {
+                    expression: column.expression.clone(),
+                    data_type: core.variables[column.variable].data_type,
+                    place,
+                    drops_null: null.is_none() || core.drops_null(column),
+                }
             })
             .collect();
-        let texts = columns.iter().filter(|(_, t, _)| codec::is_text(*t)).map(|(_, _, place)| place.offset).collect();
+        let texts = columns.iter().filter(|c| codec::is_text(c.data_type)).map(|c| c.place.offset).collect();
         Self {
             filter: atom.filter.clone(),
             columns,
@@ -379,9 +396,9 @@ impl RowScan {
         changes.words.resize((first + weights.len()) * self.width, 0);
         let words = &mut changes.words[first * self.width..];
         let mut dropped = Vec::new();
-        for (expression, data_type, place) in &self.columns {
+        for RowColumn { expression, data_type, place, drops_null } in &self.columns {
             let array = expression.evaluate(batch).map_err(|e| in_row_of(e, batch))?;
-            if place.null.is_none() && array.null_count() > 0 {
+            if *drops_null && array.null_count() > 0 {
                 dropped.extend((0..array.len()).filter(|&i| array.is_null(i)).map(|i| first + i));
             }
             encode(&array, *data_type, words, *place, interner);

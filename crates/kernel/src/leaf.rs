@@ -1,0 +1,53 @@
+//! Leaves whose rows are not stored.
+//!
+//! Nothing enumerates the rows of a relation outside the connex part, and where no hub is below it, its rows have no status of their own:
+//! each is alive while it is there. Its entries say all that is asked: the sums of the annotations, whose first component is the number of
+//! rows, or just that number where only existence matters. A change costs one look-up, and a row no memory. The base table has the rows,
+//! and has checked that none is deleted that is not there; so the numbers are never negative when all changes of an atom are in.
+
+use crate::settle::Scratch;
+use crate::tree::{AtomChanges, Tree};
+
+impl Tree {
+    /// Applies the changes of such a leaf: as `change_rows` and `climb`. Returns the parent, whose rows that change become the level.
+    pub(crate) fn change_leaf(
+        &mut self,
+        node: usize,
+        changes: &AtomChanges,
+        scratch: &mut Scratch,
+        deltas: bool,
+    ) -> usize {
+        let (hub, side) = self.nodes[node].up.expect("a leaf is below a hub");
+        let is_summed = self.edges[hub].is_summed(side);
+        let (width, stored) = (self.nodes[node].rows.width(), self.nodes[node].factors.iter().flatten().count());
+        let mut key = self.keys.pop().unwrap_or_default();
+        let mut value = vec![0; self.components];
+        self.counters.updates += changes.weights.len() as u64;
+        for (i, &weight) in changes.weights.iter().enumerate() {
+            let words = &changes.words[i * width..(i + 1) * width];
+            self.nodes[node].up_key.cut(|at| words[at], &mut key);
+            let entry = self.entry(hub, &key);
+            let edge = &mut self.edges[hub];
+            edge.open(side, entry, &mut scratch.settling);
+            if is_summed {
+                value[0] = i128::from(weight);
+                let factors = &changes.factors[i * stored..(i + 1) * stored];
+                for (component, place) in value[1..].iter_mut().zip(&self.nodes[node].factors) {
+                    *component = place.map_or(i128::from(weight), |place| factors[place]);
+                }
+                self.overflow |= edge.hub.add_side_sums(entry, side, &value);
+            } else {
+                edge.hub.add_total(entry, side, weight);
+            }
+        }
+        self.keys.push(key);
+        let hub = &mut self.edges[hub];
+        for touched in &scratch.settling.touched {
+            hub.settle_unstored(side, touched.entry);
+            if hub.hub.children(touched.entry) == 0 {
+                scratch.emptied.push(touched.entry);
+            }
+        }
+        self.tell_parents(node, scratch, deltas)
+    }
+}
