@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from everview.query.expression import Expression, PlanColumn, rewrite
-from everview.relational.plan import Aggregate, Condition, Distinct, Filter, Join, Node, Project, Scan, UnionAll
+from everview.relational.plan import Aggregate, Apply, Condition, Distinct, Filter, Join, Node, Project, Scan, UnionAll
 
 
 def canonical(node: Node) -> Node:
@@ -48,6 +48,11 @@ class _Renumbering:
                     tuple(zip(columns, keys, strict=False)),
                     tuple(zip(columns[len(keys) :], calls, strict=True)),
                 )
+            case Apply():
+                below = self.node(node.input)
+                subquery = self.node(node.subquery)
+                operands = tuple(self._over(e) for e in node.operands)
+                return Apply(below, subquery, self._new([node.column])[0], operands)
             case Distinct():
                 return Distinct(self.node(node.input))
             case UnionAll():
@@ -62,7 +67,7 @@ class _Renumbering:
         return tuple(found)
 
     def _over(self, expression: Expression) -> Expression:
-        return rewrite(expression, lambda part: self._columns[part] if isinstance(part, PlanColumn) else None)
+        return rewrite(expression, lambda part: self._columns.get(part, part) if isinstance(part, PlanColumn) else None)
 
     def _conditions(self, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
         return tuple(replace(c, expression=self._over(c.expression)) for c in conditions)

@@ -9,6 +9,7 @@ from everview.query.expression_text import expression_text
 from everview.relational.plan import (
     Aggregate,
     AggregateCall,
+    Apply,
     Condition,
     Distinct,
     Filter,
@@ -62,6 +63,9 @@ def _line(node: Node) -> str:
             keys = ", ".join(f"{expression_text(c)} = {expression_text(e)}" for c, e in node.keys)
             calls = ", ".join(f"{expression_text(c)} = {_call(a)}" for c, a in node.calls)
             return f"aggregate [{keys}]" + (f" {calls}" if calls else "")
+        case Apply():
+            operands = ", ".join(map(expression_text, node.operands))
+            return f"apply {expression_text(node.column)} = " + (f"({operands}) IN" if operands else "EXISTS")
         case Distinct():
             return "distinct"
         case UnionAll():

@@ -11,12 +11,12 @@ Cost: columns are computed on demand, linear in the node's width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from everview.errors import Span
-from everview.query.expression import Expression, PlanColumn, parts
+from everview.query.expression import Expression, PlanColumn, parts, rewrite
 from everview.query.logical_view import SortKey
 from everview.schema.datatype import DataType
 from everview.schema.table import Table
@@ -68,14 +68,21 @@ class Project:
 
 
 class JoinKind(StrEnum):
-    """The joins, by what becomes of rows without a partner."""
+    """The joins. A partner of a row of the left is a row of the right for which all conditions are true.
+
+    INNER: every row with each of its partners. LEFT: likewise, and rows without a partner once, with NULLs. SEMI: rows
+    that have a partner, ANTI: those that have none, both without the columns of the right.
+    """
 
     INNER = "inner"
+    LEFT = "left"
+    SEMI = "semi"
+    ANTI = "anti"
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Pairs of rows for which all conditions are true."""
+    """A join of two inputs."""
 
     kind: JoinKind
     left: Node
@@ -84,7 +91,32 @@ class Join:
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
-        return self.left.columns + self.right.columns
+        match self.kind:
+            case JoinKind.INNER:
+                return self.left.columns + self.right.columns
+            case JoinKind.LEFT:
+                return self.left.columns + tuple(replace(c, nullable=True) for c in self.right.columns)
+            case _:
+                return self.left.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Rows of the input, and for each whether a subquery, which may read its columns, gives rows.
+
+    Without ``operands``: EXISTS, which is true or false. With operands: IN, whether they equal the columns of one of the
+    rows, which is NULL where that depends on a NULL.
+    """
+
+    input: Node
+    subquery: Node
+    column: PlanColumn
+    operands: tuple[Expression, ...] = ()
+    span: Span = field(default=Span(0, 0), compare=False)
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return (*self.input.columns, self.column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +170,7 @@ class UnionAll:
     path: tuple[str, ...] = field(default=(), compare=False)
 
 
-Node = Scan | Filter | Project | Join | Aggregate | Distinct | UnionAll
+Node = Scan | Filter | Project | Join | Apply | Aggregate | Distinct | UnionAll
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +192,8 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
             return (left, right)
         case UnionAll(inputs=inputs):
             return inputs
+        case Apply(input=below, subquery=subquery):
+            return (below, subquery)
         case _:
             return (node.input,)
 
@@ -176,6 +210,9 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
             return replace(node, left=left, right=right)
         case UnionAll():
             return replace(node, inputs=inputs)
+        case Apply():
+            below, subquery = inputs
+            return replace(node, input=below, subquery=subquery)
         case _:
             return replace(node, input=inputs[0])
 
@@ -201,6 +238,49 @@ def expressions_of(node: Node) -> Iterator[Expression]:
         case Aggregate(keys=keys, calls=calls):
             yield from (e for _, e in keys)
             yield from (c.argument for _, c in calls if c.argument is not None)
+        case Apply(operands=operands):
+            yield from operands
+
+
+def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> Node:
+    """The node with its own expressions changed."""
+    match node:
+        case Scan() | Distinct() | UnionAll():
+            return node
+        case Filter(conditions=conditions) | Join(conditions=conditions):
+            changed = tuple(replace(c, expression=change(c.expression)) for c in conditions)
+            return replace(node, conditions=changed)
+        case Project(items=items):
+            return replace(node, items=tuple((column, change(e)) for column, e in items))
+        case Aggregate(keys=keys, calls=calls):
+            return replace(
+                node,
+                keys=tuple((column, change(e)) for column, e in keys),
+                calls=tuple(
+                    (column, call if call.argument is None else replace(call, argument=change(call.argument)))
+                    for column, call in calls
+                ),
+            )
+        case Apply(operands=operands):
+            return replace(node, operands=tuple(change(e) for e in operands))
+
+
+def with_columns(node: Node, columns: Mapping[PlanColumn, Expression]) -> Node:
+    """The plan with references to some columns, which none of its own nodes makes, replaced."""
+    if not columns:
+        return node
+
+    def change(expression: Expression) -> Expression:
+        return rewrite(expression, lambda part: columns.get(part) if isinstance(part, PlanColumn) else None)
+
+    below = tuple(with_columns(n, columns) for n in inputs_of(node))
+    return with_expressions(with_inputs(node, below), change)
+
+
+def outer_columns(node: Node) -> frozenset[PlanColumn]:
+    """The columns that a plan reads and does not have: those of what is around a subquery."""
+    read = {column for n in nodes_of(node) for e in expressions_of(n) for column in columns_read(e)}
+    return frozenset(read.difference(*(n.columns for n in nodes_of(node))))
 
 
 def columns_read(expression: Expression) -> tuple[PlanColumn, ...]:

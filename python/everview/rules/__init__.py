@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from everview.relational.plan import Node
+from everview.rules.decorrelate import decorrelate
 from everview.rules.inline_projections import inline_projections
 
 Rule = Callable[[Node], Node]
 
-RULES: tuple[Rule, ...] = (inline_projections,)
+RULES: tuple[Rule, ...] = (inline_projections, decorrelate)
 
 
 def rewrite_plan(node: Node) -> Node:

@@ -2,7 +2,8 @@
 
     project[e](project[f](R))         =  project[e of f](R)
     filter[p](project[f](R))          =  project[f](filter[p of f](R))
-    join[p](project[f](R), S)         =  project[f, S.*](join[p of f](R, S))
+    join[p](project[f](R), S)         =  project[f, S.*](join[p of f](R, S))      on the right of LEFT for bare columns only
+    apply[Q](project[f](R))           =  project[f, c](apply[Q of f](R))
     aggregate[k; a](project[f](R))    =  aggregate[k of f; a of f](R)
 
 So nothing is left of a derived table that only selects, joins and computes: its scans are part of the block around it.
@@ -16,7 +17,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from everview.query.expression import Expression, PlanColumn, rewrite
-from everview.relational.plan import Aggregate, Condition, Distinct, Filter, Join, Node, Project, Scan, UnionAll
+from everview.relational.plan import (
+    Aggregate,
+    Apply,
+    Condition,
+    Distinct,
+    Filter,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Scan,
+    UnionAll,
+    with_columns,
+)
 
 _Computed = Mapping[PlanColumn, Expression]
 
@@ -42,10 +56,12 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
             inner, computed = _pull(below)
             return replace(node, input=inner, conditions=_conditions(node.conditions, computed)), computed
         case Join():
-            left, of_left = _pull(node.left)
-            right, of_right = _pull(node.right)
-            computed = {**of_left, **of_right}
-            return replace(node, left=left, right=right, conditions=_conditions(node.conditions, computed)), computed
+            return _pull_join(node)
+        case Apply(input=below):
+            inner, computed = _pull(below)
+            subquery = inline_projections(with_columns(node.subquery, computed))
+            operands = tuple(_over(e, computed) for e in node.operands)
+            return replace(node, input=inner, subquery=subquery, operands=operands), computed
         case Project(input=below):
             inner, computed = _pull(below)
             return inner, {column: _over(expression, computed) for column, expression in node.items}
@@ -61,6 +77,26 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
             return replace(node, input=inline_projections(below)), {}
         case UnionAll():
             return replace(node, inputs=tuple(inline_projections(below) for below in node.inputs)), {}
+
+
+def _pull_join(node: Join) -> tuple[Node, _Computed]:
+    left, of_left = _pull(node.left)
+    right, of_right = _pull(node.right)
+    if node.kind is JoinKind.LEFT and not all(isinstance(e, PlanColumn) for e in of_right.values()):
+        right, of_right = (
+            _project(right, of_right, node.right.columns),
+            {},
+        )  # what is computed is NULL without a partner
+    conditions = _conditions(node.conditions, {**of_left, **of_right})
+    joined = Join(node.kind, left, right, conditions)
+    match node.kind:
+        case JoinKind.INNER:
+            return joined, {**of_left, **of_right}
+        case JoinKind.LEFT:
+            nullable = {c: replace(e, nullable=True) for c, e in of_right.items() if isinstance(e, PlanColumn)}
+            return joined, {**of_left, **nullable}
+        case _:
+            return joined, of_left
 
 
 def _over(expression: Expression, computed: _Computed) -> Expression:

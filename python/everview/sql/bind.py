@@ -14,20 +14,33 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from everview.errors import SchemaError, Span
-from everview.query.expression import Expression, Literal, PlanColumn
+from everview.query.expression import Call, Expression, Literal, PlanColumn
 from everview.query.logical_view import SortKey
-from everview.relational.plan import Condition, Distinct, Filter, Join, JoinKind, Node, Project, Query, Scan, UnionAll
+from everview.relational.plan import (
+    Apply,
+    Condition,
+    Distinct,
+    Filter,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Query,
+    Scan,
+    UnionAll,
+)
+from everview.schema.datatype import BOOLEAN
 from everview.sql.bind_grouping import AggregateCollector, Grouping
 from everview.sql.coercion import cast_to, compare, condition, unify
 from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.nesting import room_to_recurse, too_deep
-from everview.sql.reject import HAS_NO_PARTNER, HAS_PARTNER, close_matches, mismatch, reject
+from everview.sql.reject import close_matches, mismatch, reject
 from everview.sql.scope import NamedExpression, Relation, Scope
 from everview.sql.spans import keyword_span, parse_query, source_of, span_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from everview.schema.datatype import DataType
     from everview.schema.table import Table
@@ -66,13 +79,15 @@ class _Cte:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What is around a part of the text: the CTEs it sees, and the aliases of the derived tables that it is in."""
+    """What is around a part of the text: the CTEs it sees, the aliases of the derived tables that it is in, and for a
+    subquery the names of the query around it."""
 
     ctes: Mapping[str, _Cte]
     path: tuple[str, ...] = ()
+    outer: Scope | None = None
 
     def inside(self, alias: str) -> _Around:
-        """What is around the parts of a derived table."""
+        """What is around the parts of a derived table, which does not see the query around it."""
         return _Around(self.ctes, (*self.path, alias))
 
 
@@ -135,16 +150,18 @@ class Binder:
     def query(self, query: exp.Expr, around: _Around) -> Query:
         """The plan of a query."""
         select, ctes = self._unwrap(query, around.ctes)
-        around = _Around(ctes, around.path)
+        around = replace(around, ctes=ctes)
         if isinstance(select, exp.SetOperation):
             return self._union(select, around)
         from_ = select.args.get("from_")
         if from_ is None:
             raise reject("NO_FROM", self.sql, select)
         bound = self._joined(self._from_item(from_.this, around), select.args.get("joins") or [], around)
+        bound.scope.outer = around.outer
         where = select.args.get("where")
         if where is not None:
-            bound.node = _filtered(bound.node, self._conditions(where.this, bound.scope))
+            conditions = self._conditions(where.this, bound.scope, self._subqueries(bound, around))
+            bound.node = _filtered(bound.node, conditions)
         return self._select(select, bound, around.path)
 
     def _select(self, select: exp.Select, bound: _From, path: tuple[str, ...]) -> Query:
@@ -356,22 +373,34 @@ class Binder:
         return tuple((n, e) for n, (_, e) in zip(names, columns, strict=True))
 
     def _join(self, join: exp.Join, left: _From, around: _Around) -> None:
-        kind, side, method = join.kind, join.side, join.method
-        if kind in ("SEMI", "ANTI") or side or kind == "OUTER" or method not in ("", "NATURAL"):
-            start = span_of(join).start
-            words = self.sql[start : span_of(join.this).start].rstrip()
-            code = "SEMI_OR_ANTI_JOIN" if kind in ("SEMI", "ANTI") else "OUTER_JOIN"
-            hint = HAS_NO_PARTNER if kind == "ANTI" else HAS_PARTNER
-            name = " ".join(words.upper().split())
-            raise reject(code, self.sql, Span(start, start + len(words)), name=name, hint=hint)
+        kind = self._join_kind(join)
         right = self._from_item(join.this, around)
-        merges = method == "NATURAL" or bool(join.args.get("using"))
+        merges = join.method == "NATURAL" or bool(join.args.get("using"))
         using, conditions = self._merge(join, left.scope, right.scope) if merges else ((), ())
-        left.scope.add(right.scope, join.this, using)
+        both = Scope(self.sql, list(left.scope.relations), list(left.scope.visible), around.outer)
+        both.add(right.scope, join.this, using)
         on = join.args.get("on")
         if on is not None:
-            conditions += self._conditions(on, left.scope)
-        left.node = Join(JoinKind.INNER, left.node, right.node, conditions)
+            conditions += self._conditions(on, both)
+        left.node = Join(kind, left.node, right.node, conditions)
+        if kind is JoinKind.LEFT:
+            right.scope.make_nullable()
+        if kind in (JoinKind.INNER, JoinKind.LEFT):
+            left.scope.add(right.scope, join.this, using)
+
+    def _join_kind(self, join: exp.Join) -> JoinKind:
+        kind, side, method = join.kind, join.side, join.method
+        if method in ("", "NATURAL"):
+            if kind in ("SEMI", "ANTI") and side in ("", "LEFT"):
+                return JoinKind(kind.lower())
+            if side == "LEFT" and kind in ("", "OUTER"):
+                return JoinKind.LEFT
+            if not side and kind in ("", "INNER", "CROSS"):
+                return JoinKind.INNER
+        start = span_of(join).start
+        words = self.sql[start : span_of(join.this).start].rstrip()
+        name = " ".join(words.upper().split())
+        raise reject("OUTER_JOIN", self.sql, Span(start, start + len(words)), name=name)
 
     def _merge(self, join: exp.Join, left: Scope, right: Scope) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
         """The columns of USING or NATURAL, and the equalities they become."""
@@ -390,8 +419,51 @@ class Binder:
             found.append(Condition(equal, span_of(node)))
         return tuple(name for name, _ in names), tuple(found)
 
-    def _conditions(self, node: exp.Expr, scope: Scope) -> tuple[Condition, ...]:
-        lowering = ExpressionLowering(self.sql, scope.resolve)
+    def _subqueries(self, bound: _From, around: _Around) -> Callable[[ExpressionLowering, exp.Expr], Expression]:
+        """Binds EXISTS and IN (subquery) of a WHERE: each becomes a column of an Apply on top of what FROM gives."""
+
+        def bind(lowering: ExpressionLowering, node: exp.Expr) -> Expression:
+            is_in = isinstance(node, exp.In)
+            text = node.args["query"] if is_in else node.this
+            left = node.this if is_in else None
+            operands = left.expressions if isinstance(left, exp.Tuple) else [] if left is None else [left]
+            lowered = [lowering.lower(operand) for operand in operands]
+            query = self.query(text, replace(around, outer=bound.scope, path=(*around.path, "subquery")))
+            subquery = query.node
+            if is_in:
+                lowered, subquery = self._comparable(lowered, query, node)
+            nullable = any(e.nullable for e in (*lowered, *(subquery.columns if is_in else ())))
+            column = PlanColumn(self.new_id(), BOOLEAN, nullable, "exists" if not is_in else "in")
+            bound.node = Apply(bound.node, subquery, column, tuple(lowered), span_of(node))
+            return column
+
+        return bind
+
+    def _comparable(
+        self, operands: Sequence[Expression], query: Query, node: exp.Expr
+    ) -> tuple[list[Expression], Node]:
+        """The operands of IN and the subquery, column by column in a type that they have in common."""
+        columns = query.node.columns
+        if len(operands) != len(columns):
+            message = f"IN compares {len(operands)} values with {len(columns)} columns"
+            raise SchemaError("COLUMN_COUNT", message, sql=self.sql, span=span_of(node))
+        try:
+            pairs = [compare("eq", one, two) for one, two in zip(operands, columns, strict=True)]
+        except CoercionError as error:
+            raise mismatch(self.sql, node, str(error)) from None
+        sides = [pair.args if isinstance(pair, Call) else (pair, pair) for pair in pairs]
+        if [right for _, right in sides] == list(columns):
+            return [left for left, _ in sides], query.node
+        items = tuple((self.column(right, name), right) for (_, right), name in zip(sides, query.names, strict=True))
+        return [left for left, _ in sides], Project(query.node, items)
+
+    def _conditions(
+        self,
+        node: exp.Expr,
+        scope: Scope,
+        subquery: Callable[[ExpressionLowering, exp.Expr], Expression] | None = None,
+    ) -> tuple[Condition, ...]:
+        lowering = ExpressionLowering(self.sql, scope.resolve, None, subquery)
         found = []
         for part in conjuncts(node):
             expression = lowering.lower(part)

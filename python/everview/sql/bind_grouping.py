@@ -74,6 +74,9 @@ class Grouping:
         self._collector = collector
         self._keys: dict[Expression, None] = {}
         self._having: Condition | None = None
+        self._ours: frozenset[PlanColumn] = (
+            frozenset()
+        )  # the columns that are grouped; others are of a query around this one
 
     def bind_keys(self, group: exp.Group, items: Sequence[SelectItem]) -> None:
         """The keys of GROUP BY: expressions, ordinals and aliases of the SELECT list. Columns go before aliases."""
@@ -116,6 +119,7 @@ class Grouping:
 
     def above(self, node: Node, items: Sequence[SelectItem], path: tuple[str, ...]) -> tuple[Node, list[SelectItem]]:
         """The Aggregate over the rows of the block, HAVING above it, and the SELECT list in terms of its columns."""
+        self._ours = frozenset(node.columns)
         names = {i.expression: i.name for i in reversed(items)}
         columns = {
             k: self._binder.column(k, names.get(k) or (k.name if isinstance(k, PlanColumn) else "")) for k in self._keys
@@ -132,11 +136,12 @@ class Grouping:
     def _over_groups(self, expression: Expression, columns: Mapping[Expression, PlanColumn], span: Span) -> Expression:
         """An expression in terms of the keys and aggregates."""
         aggregates = set(self._collector.calls.values())
+        ours = self._ours
 
         def column(part: Expression) -> Expression | None:
             if part in columns:
                 return columns[part]
-            if isinstance(part, PlanColumn) and part not in aggregates:
+            if isinstance(part, PlanColumn) and part not in aggregates and part in ours:
                 message = f"column `{part.name}` is neither grouped nor aggregated"
                 hint = f"add `{part.name}` to GROUP BY, or aggregate it with COUNT, SUM or AVG"
                 raise SchemaError("NOT_GROUPED", message, sql=self._binder.sql, span=span, hint=hint)

@@ -55,7 +55,6 @@ REASONS: dict[str, Reason] = {
         "rows without a partner would have to be tracked",
         "use [INNER] JOIN ... ON / USING, NATURAL JOIN or CROSS JOIN",
     ),
-    "SEMI_OR_ANTI_JOIN": Reason("{name} is not supported", "only inner joins are maintained", "{hint}"),
     "SET_OPERATION": Reason(
         "{name} is not supported",
         "of the set operations UNION [ALL] is maintained",

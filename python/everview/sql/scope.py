@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from everview.errors import SchemaError
+from everview.query.expression import PlanColumn
 from everview.sql.reject import close_matches
 from everview.sql.spans import span_of, text_of
 
@@ -45,11 +46,15 @@ class Relation:
 
 @dataclass(slots=True)
 class Scope:
-    """The relations of one FROM clause. ``visible`` is what ``*`` and bare names see: USING merges columns there."""
+    """The relations of one FROM clause. ``visible`` is what ``*`` and bare names see: USING merges columns there.
+
+    ``outer``: the scope around a subquery, where names are looked for that this one does not have.
+    """
 
     sql: str
     relations: list[Relation] = field(default_factory=list)
     visible: list[NamedExpression] = field(default_factory=list)
+    outer: Scope | None = None
     _bare: dict[str, list[Expression]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,6 +81,16 @@ class Scope:
         self._bare = _by_name(self.visible)
         self.relations += other.relations
 
+    def make_nullable(self) -> None:
+        """Columns may be NULL from here on: the relations are the right side of an outer join."""
+
+        def changed(columns: Iterable[NamedExpression]) -> list[NamedExpression]:
+            return [(n, replace(e, nullable=True) if isinstance(e, PlanColumn) else e) for n, e in columns]
+
+        self.relations = [Relation(r.alias, tuple(changed(r.columns))) for r in self.relations]
+        self.visible = changed(self.visible)
+        self._bare = _by_name(self.visible)
+
     def relation(self, node: exp.Expr, alias: str) -> Relation:
         """The relation of this alias."""
         for relation in self.relations:
@@ -83,6 +98,9 @@ class Scope:
                 return relation
         hint = close_matches(alias, [r.alias for r in self.relations])
         raise self._error("UNKNOWN_TABLE", f"table or alias `{alias}` is not in FROM", node, hint)
+
+    def _has(self, alias: str) -> bool:
+        return any(relation.alias.lower() == alias.lower() for relation in self.relations)
 
     def try_bare(self, name: str) -> list[Expression]:
         """What a bare name may stand for."""
@@ -95,12 +113,16 @@ class Scope:
         if node.args.get("db") is not None:
             raise self._error("UNKNOWN_COLUMN", f"column `{text_of(node, self.sql)}` is unknown", node, None)
         if node.table:
+            if self.outer is not None and not self._has(node.table):
+                return self.outer.resolve(node)
             relation = self.relation(node, node.table)
             found, known = relation.find(name), relation.columns
         else:
             found, known = self.try_bare(name), self.visible
             if not found and aliases is not None and name.lower() in aliases:
                 return aliases[name.lower()]
+            if not found and self.outer is not None:
+                return self.outer.resolve(node)
         if len(found) > 1:
             owners = [f"`{r.alias}.{name}`" for r in self.relations if r.alias and r.find(name)]
             hint = "write " + " or ".join(owners) if owners and not node.table else None

@@ -16,18 +16,21 @@ from typing import Any
 import pyarrow as pa
 
 from everview.engine import compute
-from everview.query.expression import ColumnRef, Expression, PlanColumn, rewrite, to_json
+from everview.query.expression import ColumnRef, Expression, Literal, PlanColumn, rewrite, to_json
 from everview.relational.plan import (
     Aggregate,
     AggregateCall,
+    Apply,
     Condition,
     Distinct,
     Filter,
     Join,
+    JoinKind,
     Node,
     Project,
     Scan,
     UnionAll,
+    with_columns,
 )
 from everview.schema.arrow import arrow_type
 from everview.schema.datatype import DataType, Kind
@@ -55,6 +58,8 @@ def _rows(node: Node, tables: Tables) -> pa.RecordBatch:
             return _batch(node.columns, [_evaluated(e, known, below) for _, e in node.items], below.num_rows)
         case Join():
             return _joined(node, _rows(node.left, tables), _rows(node.right, tables))
+        case Apply():
+            return _applied(node, _rows(node.input, tables), tables)
         case Aggregate():
             return _aggregated(node, _rows(node.input, tables))
         case Distinct():
@@ -96,8 +101,46 @@ def _filtered(rows: pa.RecordBatch, columns: Sequence[PlanColumn], conditions: S
 def _joined(node: Join, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
     pairs = [(i, j) for i in range(left.num_rows) for j in range(right.num_rows)]
     sides = [batch.take(pa.array([p[s] for p in pairs], pa.int64())) for s, batch in enumerate((left, right))]
-    rows = _batch(node.columns, [c for side in sides for c in side.columns[:-1]], len(pairs))
-    return _filtered(rows, node.columns, node.conditions)
+    columns = (*node.left.columns, *node.right.columns)
+    numbers = pa.array(range(len(pairs)), pa.int64())
+    rows = _batch(columns, [c for side in sides for c in side.columns[:-1]], len(pairs)).append_column("pair", numbers)
+    rows = _filtered(rows, columns, node.conditions)
+    found = [pairs[number] for number in rows.column("pair").to_pylist()]
+    partners = {i for i, _ in found}
+    alone = pa.array([i for i in range(left.num_rows) if i not in partners], pa.int64())
+    match node.kind:
+        case JoinKind.SEMI:
+            return left.take(pa.array(sorted(partners), pa.int64()))
+        case JoinKind.ANTI:
+            return left.take(alone)
+        case JoinKind.INNER:
+            return _batch(node.columns, rows.columns[: len(columns)], rows.num_rows)
+        case JoinKind.LEFT:
+            missing = [pa.nulls(len(alone), arrow_type(c.type)) for c in node.right.columns]
+            padded = [*left.take(alone).columns[:-1], *missing]
+            whole = [pa.concat_arrays([a, b]) for a, b in zip(rows.columns[: len(columns)], padded, strict=True)]
+            return _batch(node.columns, whole, rows.num_rows + len(alone))
+
+
+def _applied(node: Apply, rows: pa.RecordBatch, tables: Tables) -> pa.RecordBatch:
+    """The subquery is evaluated for every row, the columns of the row put in as constants."""
+    known = node.input.columns
+    operands = [_evaluated(e, known, rows).to_pylist() for e in node.operands]
+    values = []
+    for i, row in enumerate(_tuples(rows)):
+        constants: dict[PlanColumn, Expression] = {c: Literal(v, c.type) for c, v in zip(known, row, strict=True)}
+        found = _tuples(_rows(with_columns(node.subquery, constants), tables))
+        values.append(_is_in([o[i] for o in operands], found) if node.operands else bool(found))
+    return _batch(node.columns, [*rows.columns[:-1], pa.array(values, pa.bool_())], rows.num_rows)
+
+
+def _is_in(operands: list[Any], rows: list[Row]) -> bool | None:
+    answers = []
+    for row in rows:
+        pairs = list(zip(operands, row, strict=True))
+        different = any(a is not None and b is not None and a != b for a, b in pairs)
+        answers.append(False if different else None if any(a is None or b is None for a, b in pairs) else True)
+    return True if True in answers else None if None in answers else False
 
 
 def _aggregated(node: Aggregate, rows: pa.RecordBatch) -> pa.RecordBatch:
