@@ -20,7 +20,9 @@ from everview.schema.datatype import BOOLEAN
 
 
 def merge_equal_atoms(query: ConjunctiveQuery) -> ConjunctiveQuery:
-    """The query with equal atoms merged."""
+    """The query with equal atoms merged; one with attached blocks stays as it is."""
+    if query.attached:
+        return query
     kept: list[Atom] = []
     for atom in query.atoms:
         at = next((i for i, other in enumerate(kept) if _are_equal(atom, other)), None)

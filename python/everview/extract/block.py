@@ -1,18 +1,19 @@
 """Join blocks: the parts of a relational plan that one core can hold.
 
-A block is a tree of filters and inner joins. Its leaves are scans and whatever else gives rows (groups, unions, ...),
-which are stages of their own. Each leaf is an atom; the conditions are those of all filters and joins: for inner joins
-it does not matter where a condition stands.
+A block is a tree of filters and joins. Its leaves are scans and whatever else gives rows (groups, unions, ...), which are
+stages of their own. Each leaf is an atom. Atoms that inner joins combine are a part, whose conditions are those of its
+filters and inner joins: it does not matter where they stand. The right side of any other join is a part of its own that
+hangs on the left one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from everview.query.conjunctive import Source, TableSource, ViewSource
+from everview.query.conjunctive import HubKind, Source, TableSource, ViewSource
 from everview.query.expression import ColumnRef, Expression, PlanColumn
-from everview.relational.plan import Condition, Filter, Join, Node, Scan, columns_read
+from everview.relational.plan import Condition, Filter, Join, JoinKind, Node, Scan, columns_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,41 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Atoms that are joined with each other, the conditions on them, and the parts that hang on them."""
+
+    atoms: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    attached: tuple[Attached, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A part that hangs on another by a join that is not an inner one, and the conditions of this join."""
+
+    join: Join
+    part: Part
+
+    @property
+    def kind(self) -> HubKind:
+        return _KINDS[self.join.kind]
+
+
+_KINDS = {JoinKind.SEMI: HubKind.EXISTS, JoinKind.ANTI: HubKind.FORBIDS, JoinKind.LEFT: HubKind.OPTIONAL}
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
-    """Atoms by name, the conditions that join and filter them, and the atom that each column belongs to."""
+    """A part with all that hangs on it: all atoms by name, and the atom that each column belongs to."""
 
     atoms: Mapping[str, Leaf]
-    conditions: tuple[Condition, ...]
+    part: Part
     owner: Mapping[PlanColumn, str]
 
     @property
     def first_atom(self) -> str:
         """The atom that takes what reads no atom."""
-        return next(iter(self.atoms))
+        return self.part.atoms[0]
 
     def atoms_of(self, expression: Expression) -> tuple[str, ...]:
         """The atoms an expression reads, each once, in order."""
@@ -60,26 +85,43 @@ def is_block(node: Node) -> bool:
 def block_of(node: Node, stage: Callable[[Node], Leaf]) -> Block:
     """The block of a node for which ``is_block`` holds; ``stage`` makes a stage of a leaf that is no scan."""
     leaves: list[Leaf] = []
-    conditions: list[Condition] = []
-    _collect(node, stage, leaves, conditions)
+    draft = _Draft()
+    _collect(node, stage, leaves, draft)
     names = _names(leaves)
     owner = {column: name for name, leaf in zip(names, leaves, strict=True) for column, _ in leaf.columns}
-    return Block(dict(zip(names, leaves, strict=True)), tuple(conditions), owner)
+    return Block(dict(zip(names, leaves, strict=True)), draft.part(names), owner)
 
 
-def _collect(node: Node, stage: Callable[[Node], Leaf], leaves: list[Leaf], conditions: list[Condition]) -> None:
+@dataclass(slots=True)
+class _Draft:
+    """A part whose atoms are known by number."""
+
+    atoms: list[int] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
+    attached: list[tuple[Join, _Draft]] = field(default_factory=list)
+
+    def part(self, names: list[str]) -> Part:
+        attached = tuple(Attached(join, draft.part(names)) for join, draft in self.attached)
+        return Part(tuple(names[i] for i in self.atoms), tuple(self.conditions), attached)
+
+
+def _collect(node: Node, stage: Callable[[Node], Leaf], leaves: list[Leaf], draft: _Draft) -> None:
     match node:
-        case Scan():
-            leaves.append(_scanned(node))
         case Filter(input=below):
-            _collect(below, stage, leaves, conditions)
-            conditions += node.conditions
+            _collect(below, stage, leaves, draft)
+            draft.conditions += node.conditions
+        case Join(kind=JoinKind.INNER, left=left, right=right):
+            _collect(left, stage, leaves, draft)
+            _collect(right, stage, leaves, draft)
+            draft.conditions += node.conditions
         case Join(left=left, right=right):
-            _collect(left, stage, leaves, conditions)
-            _collect(right, stage, leaves, conditions)
-            conditions += node.conditions
+            _collect(left, stage, leaves, draft)
+            hanging = _Draft()
+            _collect(right, stage, leaves, hanging)
+            draft.attached.append((node, hanging))
         case _:
-            leaves.append(stage(node))
+            draft.atoms.append(len(leaves))
+            leaves.append(_scanned(node) if isinstance(node, Scan) else stage(node))
 
 
 def _scanned(scan: Scan) -> Leaf:

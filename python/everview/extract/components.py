@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everview.query.expression import Call, Expression, Literal
+from everview.query.expression import Call, Expression, Literal, is_null_on_nulls
 from everview.query.logical_view import Aggregate, Function
 from everview.relational.plan import AggregateCall
 from everview.schema.datatype import BIGINT, DOUBLE, DataType, Kind
@@ -47,6 +47,10 @@ class AggregatePlanner:
         if function is not Function.COUNT:
             argument = cast_to(argument, accumulated(argument.type))
         factors = self._factors(function, argument) if self._factoring else None
+        if factors is not None and any(
+            self._core.is_optional(a) and not is_null_on_nulls(f) for a, f in factors.items()
+        ):
+            factors = None  # it may count where there is no row
         if factors is None:
             self._core.request_columns([argument])
             return Aggregate("", function, call.type, call.nullable, argument.type, argument)

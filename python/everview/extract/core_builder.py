@@ -18,7 +18,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from everview.extract.acyclic import closing
-from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
+from everview.extract.attach import (
+    Hanging,
+    NotAttachableError,
+    UnfitConditionError,
+    equality_of,
+    is_true,
+    part_of,
+)
+from everview.query.conjunctive import Atom, Attachment, ConjunctiveQuery, HubKind, Variable
 from everview.query.expression import (
     Call,
     ColumnRef,
@@ -37,8 +45,8 @@ from everview.sql.coercion import cast_to, common_type, compare, decimal_for
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from everview.extract.block import Block, Leaf
-    from everview.relational.plan import Condition
+    from everview.extract.block import Attached, Block, Leaf, Part
+    from everview.relational.plan import Condition, Join
 
 Term = tuple[str, Expression]
 _LONGEST_NAME = 40
@@ -59,7 +67,10 @@ class CoreBuilder:
         self._asked: dict[Term, Expression] = {}
         self._components: list[tuple[str, Mapping[str, Expression]]] = []
         self._variables: dict[Term, Variable] = {}
-        self.unplaced = self._place(block.conditions)
+        self._hanging: list[Hanging] = []
+        self.unplaced = self._place(block.part)
+        for attached in block.part.attached:
+            self._attach(attached, block.part, self._hanging)
 
     def request(self, expression: Expression) -> Term:
         """Ask for a head variable that holds an expression over one atom (a constant counts to the first atom)."""
@@ -103,7 +114,7 @@ class CoreBuilder:
                 base, atom = bases[root]
                 clash = counts[base.lower()] > 1 or base.lower() in taken
                 name = unique_name(f"{atom}_{base}" if clash else base, taken)
-            nullable = len(self._members(root)) < 2 and root[1].nullable
+            nullable = (len(self._members(root)) < 2 and root[1].nullable) or self.is_optional(root[0])
             self._variables[root] = Variable(name, self._type(root), nullable)
 
     def reference(self, expression: Expression) -> Expression:
@@ -131,17 +142,24 @@ class CoreBuilder:
         head = tuple(self._variables[r].name for r in self._head)
         variables = {v.name: v for v in self._variables.values()}
         components = tuple(name for name, _ in self._components)
-        return ConjunctiveQuery(self._name, head, atoms, variables, components, distinct)
+        attached = tuple(map(self._attachment, self._hanging))
+        return ConjunctiveQuery(self._name, head, atoms, variables, components, distinct, attached)
 
-    def _place(self, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-        """Puts conditions into filters and classes; those that fit neither, or would close a cycle, are returned."""
+    def _attachment(self, hanging: Hanging) -> Attachment:
+        key = tuple(dict.fromkeys(self._variables[self._find(left)].name for left, _ in hanging.key))
+        return Attachment(hanging.kind, hanging.part.atoms, key, tuple(map(self._attachment, hanging.attached)))
+
+    def _place(self, part: Part) -> tuple[Condition, ...]:
+        """Puts the conditions of a part into filters and classes; those that fit neither, or would close a cycle, are returned."""
         joins: list[tuple[Condition, Term, Term]] = []
         others: list[Condition] = []
-        for condition in (replace(c, expression=part) for c in conditions for part in _conjuncts(c.expression)):
+        for condition in _split(part.conditions):
             names = self.block.atoms_of(condition.expression)
             terms = self._equal_terms(condition.expression)
-            if len(names) < 2:
-                self._filters[names[0] if names else self.block.first_atom].append(condition.expression)
+            if not set(names) <= set(part.atoms):  # what an outer join gives
+                others.append(condition)
+            elif len(names) < 2:
+                self._filters[names[0] if names else part.atoms[0]].append(condition.expression)
             elif terms is None:
                 others.append(condition)
             else:
@@ -153,6 +171,64 @@ class CoreBuilder:
             else:
                 self._unite(one, two)
         return tuple(others)
+
+    def _attach(self, attached: Attached, main: Part, hanging: list[Hanging]) -> None:
+        """Puts a part that hangs on another into filters, classes and a key."""
+        part, join = attached.part, attached.join
+        if (attached.kind is HubKind.OPTIONAL and (len(part.atoms) > 1 or part.attached)) or self._place(part):
+            raise NotAttachableError(join, "right")
+        key = [pair for condition in _split(join.conditions) for pair in self._key_part(condition, part, join)]
+        above = part_of([atom for (atom, _), _ in key], main, hanging)
+        if above is None or self._covering([left for left, _ in key], above[0]) is None:
+            raise NotAttachableError(join, "left")
+        top = self._covering([right for _, right in key], part)
+        if top is None:
+            raise NotAttachableError(join, "right")
+        key = [(left, next(t for t in self._members(right) if t[0] == top)) for left, right in key]
+        parent = above[1]
+        if parent is not None and not (parent.kind is attached.kind is HubKind.OPTIONAL):
+            raise NotAttachableError(join, "left")
+        for left, _ in key:
+            self._classes.setdefault(left, [left])
+        found = Hanging(attached.kind, part, key)
+        for below in part.attached:
+            self._attach(below, part, found.attached)
+        (hanging if parent is None else parent.attached).append(found)
+
+    def _key_part(self, condition: Condition, part: Part, join: Join) -> list[tuple[Term, Term]]:
+        """What a condition of a join that is no inner one adds to its key; what concerns the right side alone filters that."""
+        names = self.block.atoms_of(condition.expression)
+        ours = [name for name in names if name in part.atoms]
+        if len(ours) == len(names) and len(names) == 1:
+            self._filters[names[0]].append(condition.expression)
+            return []
+        sides = equality_of(condition.expression) if ours else is_true(condition.expression)
+        for left, right in [] if sides is None else [sides, sides[::-1]]:
+            one, two = self.block.atoms_of(left), self.block.atoms_of(right)
+            if len(one) == 1 and one[0] not in part.atoms and len(two) <= 1 and set(two) <= set(part.atoms):
+                child = two[0] if two else part.atoms[0]
+                return [((one[0], _stripped(left)), (child, _stripped(right)))]
+        raise UnfitConditionError(join, condition)
+
+    def _covering(self, terms: Sequence[Term], part: Part) -> str | None:
+        """The first atom of a part that binds all these terms."""
+        binds = [{atom for atom, _ in self._members(term)} for term in terms]
+        return next((atom for atom in part.atoms if all(atom in found for found in binds)), None)
+
+    def _keys_of(self, atom: str) -> list[tuple[Term, Expression]]:
+        """The terms above that the atom's own terms are compared with, where it hangs below another."""
+        found: list[tuple[Term, Expression]] = []
+        open_blocks = list(self._hanging)
+        while open_blocks:
+            block = open_blocks.pop()
+            open_blocks += block.attached
+            found += [(left, expression) for left, (name, expression) in block.key if name == atom]
+        return found
+
+    def is_optional(self, atom: str) -> bool:
+        """Whether the columns of an atom may be NULL because it has no row."""
+        found = part_of([atom], self.block.part, self._hanging)
+        return found is not None and found[1] is not None
 
     def _equal_terms(self, condition: Expression) -> tuple[Term, Term] | None:
         """The terms of an equality between two atoms."""
@@ -211,11 +287,20 @@ class CoreBuilder:
             if mine:
                 filters += _is_among(mine[0], variable.type)
                 bindings.append((variable.name, of_source(cast_to(mine[0], variable.type))))
+        for left, term in self._keys_of(name):
+            variable = self._variables[self._find(left)]
+            filters += _is_among(term, variable.type)
+            bindings.append((variable.name, of_source(cast_to(term, variable.type))))
         position = {reference.name: i for i, (_, reference) in enumerate(leaf.columns)}
         bindings.sort(key=lambda b: min((position[c] for c in columns_of(b[1])), default=len(position)))
         factors = tuple(of_source(f[name]) if name in f else None for _, f in self._components)
         conditions = conjunction([of_source(f) for f in filters])
         return Atom(name, leaf.source, tuple(bindings), conditions, factors, _keys(leaf, bindings))
+
+
+def _split(conditions: Iterable[Condition]) -> list[Condition]:
+    """Conditions with what AND combines taken apart."""
+    return [replace(c, expression=part) for c in conditions for part in _conjuncts(c.expression)]
 
 
 def unique_name(name: str, taken: set[str]) -> str:

@@ -9,9 +9,11 @@ extracted first, and the core reads that stage. What stands above a stage withou
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everview.errors import cut
+from everview.extract.attach import NotAttachableError, UnfitConditionError
 from everview.extract.block import Leaf, block_of, is_block
 from everview.extract.core_builder import CoreBuilder, unique_name
 from everview.extract.grouped import Above, extract_grouped
@@ -20,9 +22,21 @@ from everview.query.conjunctive import StageSource
 from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction
 from everview.query.logical_view import Core, Distinct, Filter, LogicalView, Map, OutputColumn, Stage, Union
 from everview.relational.canonical import canonical
-from everview.relational.plan import Aggregate, Node, Project, UnionAll, columns_read, expressions_of
+from everview.relational.plan import (
+    Aggregate,
+    Apply,
+    Join,
+    Node,
+    Project,
+    UnionAll,
+    columns_read,
+    expressions_of,
+    inputs_of,
+    with_inputs,
+)
 from everview.relational.plan import Distinct as DistinctRows
 from everview.relational.plan import Filter as FilterRows
+from everview.sql.reject import reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -59,6 +73,9 @@ class Extractor:
                 self._distinct(below, names)
             case UnionAll():
                 self._union(node, names)
+            case Apply():
+                hint = "write it as a condition of its own, combined with others by AND"
+                raise reject("SUBQUERY_EXPRESSION", self._sql, node.span, name="a subquery here", hint=hint)
             case _:
                 self._project(node, list(zip(names, node.columns, strict=True)))
         return len(self.stages) - 1
@@ -94,7 +111,20 @@ class Extractor:
         return {column: ColumnRef(output.name, output.type, output.nullable) for column, output in named}
 
     def _block(self, node: Node) -> CoreBuilder:
-        return CoreBuilder(self._name, block_of(node, self.leaf))
+        """The core of a block. Where a side of a join cannot be an edge as it is, it becomes a stage of its own, which can."""
+        while True:
+            try:
+                return CoreBuilder(self._name, block_of(node, self.leaf))
+            except NotAttachableError as error:
+                node = _with_stage(node, error.join, error.side)
+            except UnfitConditionError as error:
+                kind = {
+                    "left": "LEFT JOIN",
+                    "semi": "EXISTS, IN or a semi-join",
+                    "anti": "NOT EXISTS, NOT IN or an anti-join",
+                }
+                name = kind[error.join.kind]
+                raise reject("JOIN_CONDITION", self._sql, error.condition.span, name=name) from None
 
     # ---- shapes ------------------------------------------------------------------------------------------------------
 
@@ -213,6 +243,15 @@ class Extractor:
             for at, (name, column) in enumerate(zip(names, node.columns, strict=True))
         )
         self.stages.append(Union(inputs, columns))
+
+
+def _with_stage(node: Node, join: Join, side: str) -> Node:
+    """The plan with one side of a join as a leaf."""
+    if node is join:
+        below = node.left if side == "left" else node.right
+        leaf = Project(below, tuple((column, column) for column in below.columns))
+        return replace(node, left=leaf) if side == "left" else replace(node, right=leaf)
+    return with_inputs(node, tuple(_with_stage(below, join, side) for below in inputs_of(node)))
 
 
 def _split(node: Node) -> tuple[tuple[Condition, ...], Node]:

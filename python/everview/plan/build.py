@@ -28,14 +28,15 @@ Source: CROWN, Definition 3.2 and Appendix A (Lemma A.1); GDYN, section 6.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
 from typing import Any
 
 from everview.analysis.classification import Classification, require_acyclic
-from everview.analysis.hypergraph import Hyperedge, components, vertices_of
+from everview.analysis.hypergraph import Hyperedge, components, hyperedges, vertices_of
+from everview.errors import InternalError
 from everview.plan.join_tree import Hub, JoinTree, Node, NodeKind
-from everview.query.conjunctive import ConjunctiveQuery
+from everview.query.conjunctive import Attachment, ConjunctiveQuery, HubKind
 
 MOST_BRANCHES = 5_000
 MOST_NODES = 50_000
@@ -44,11 +45,13 @@ MOST_BUILT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A relation (``atom``) or a projection, and the branches below it."""
+    """A relation (``atom``) or a projection, and the branches below it; ``kind`` and ``key`` of the hub above, where it is not required."""
 
     columns: frozenset[str]
     atom: Hyperedge | None
     below: tuple[Branch, ...]
+    kind: HubKind = HubKind.REQUIRED
+    key: frozenset[str] = frozenset()
 
 
 Candidates = tuple[tuple[Branch, ...], ...]
@@ -73,7 +76,7 @@ def all_candidates(
 
     search = _Search(frozenset(classification.maintained_head), keep)
     try:
-        return tuple(search.branches(part, frozenset()) for part in _parts(classification))
+        return tuple(search.branches(part, frozenset()) for part in _parts(query))
     except _TooManyError:
         return None
 
@@ -89,7 +92,7 @@ def greedy_candidates(
         return () if best is None else (best,)
 
     search = _Search(frozenset(classification.maintained_head), keep)
-    return tuple(tuple(search.generate(part, frozenset())) for part in _parts(classification))
+    return tuple(tuple(search.generate(part, frozenset())) for part in _parts(query))
 
 
 def build_trees(query: ConjunctiveQuery, classification: Classification) -> Iterator[JoinTree]:
@@ -98,8 +101,60 @@ def build_trees(query: ConjunctiveQuery, classification: Classification) -> Iter
         yield tree_of(forest, query, classification.maintained_head)
 
 
-def _parts(classification: Classification) -> tuple[tuple[Hyperedge, ...], ...]:
-    return components(classification.hypergraph.edges, frozenset())
+def _parts(query: ConjunctiveQuery) -> tuple[tuple[Hyperedge, ...], ...]:
+    return components(hyperedges(query.joined_atoms), frozenset())
+
+
+def with_attached(forest: tuple[Branch, ...], query: ConjunctiveQuery, head: frozenset[str]) -> tuple[Branch, ...]:
+    """The forest with the query's attached blocks, each below the first node that has its key.
+
+    A block that holds head variables hangs below a connex node, so that results are found through it.
+    """
+    for block in query.attached:
+        forest = _hung(forest, block, query, head)
+    return forest
+
+
+def _hung(
+    forest: tuple[Branch, ...], block: Attachment, query: ConjunctiveQuery, head: frozenset[str]
+) -> tuple[Branch, ...]:
+    atoms = hyperedges(query.atoms_by_name[name] for name in block.atoms)
+    key = frozenset(block.key)
+    exposed = head if block.kind is HubKind.OPTIONAL else frozenset[str]()
+    search = _Search(exposed | (key if block.kind is HubKind.OPTIONAL else frozenset()), lambda b: tuple(islice(b, 1)))
+    found = search.branches(atoms, key)
+    if not found:
+        raise InternalError("NO_JOIN_TREE", f"no branch for the atoms {', '.join(block.atoms)} of {query}")
+    (branch,) = _inner(found, block, query, head)
+    shows = block.kind is HubKind.OPTIONAL and bool((_variables(branch) - key) & head)
+    branch = replace(branch, kind=block.kind, key=key)
+    hung = [_hang_on(b, branch, head if shows else None) for b in forest]
+    place = next((i for i, b in enumerate(hung) if b is not None), None)
+    if place is None:
+        raise InternalError("NO_JOIN_TREE", f"no node has the key {', '.join(block.key)} in {query}")
+    return tuple(b if i != place else hung[i] or b for i, b in enumerate(forest))
+
+
+def _inner(
+    branches: tuple[Branch, ...], block: Attachment, query: ConjunctiveQuery, head: frozenset[str]
+) -> tuple[Branch, ...]:
+    for below in block.attached:
+        branches = _hung(branches, below, query, head)
+    return branches
+
+
+def _hang_on(branch: Branch, child: Branch, head: frozenset[str] | None) -> Branch | None:
+    """The branch with another below its first node that has the key, and is connex where ``head`` is given."""
+    if head is not None and not branch.columns <= head:
+        return None
+    if child.key <= branch.columns:
+        return replace(branch, below=(*branch.below, child))
+    for i, below in enumerate(branch.below):
+        if below.kind is HubKind.REQUIRED:
+            found = _hang_on(below, child, head)
+            if found is not None:
+                return replace(branch, below=(*branch.below[:i], found, *branch.below[i + 1 :]))
+    return None
 
 
 class _TooManyError(Exception):
@@ -173,11 +228,19 @@ def tree_of(
     def ordered(columns: frozenset[str]) -> tuple[str, ...]:
         return tuple(sorted(columns, key=position.__getitem__))
 
-    def add_hub(key: frozenset[str], parent: int | None, branches: list[Branch], *, connex: bool) -> int:
+    def add_hub(
+        key: frozenset[str],
+        parent: int | None,
+        branches: list[Branch],
+        *,
+        connex: bool,
+        kind: HubKind = HubKind.REQUIRED,
+    ) -> int:
         index = len(hubs)
-        hubs.append(Hub(ordered(key), parent, ()))
+        hubs.append(Hub(ordered(key), parent, (), kind))
+        connex = connex and kind not in (HubKind.EXISTS, HubKind.FORBIDS)
         children = tuple(add_node(b, index, key, connex=connex) for b in branches)
-        hubs[index] = Hub(ordered(key), parent, children)
+        hubs[index] = Hub(ordered(key), parent, children, kind)
         return index
 
     def is_unit(branch: Branch, key: frozenset[str]) -> bool:
@@ -203,10 +266,13 @@ def tree_of(
         name, unit = None if atom is None else atom.name, is_unit(branch, key)
         nodes.append(Node(kind, columns, name, connex, unit, up, ()))
         keyed: dict[frozenset[str], list[Branch]] = {}
+        attached = [b for b in branch.below if b.kind is not HubKind.REQUIRED]
         for b in branch.below:
-            keyed.setdefault(b.columns & branch.columns, []).append(b)
+            if b.kind is HubKind.REQUIRED:
+                keyed.setdefault(b.columns & branch.columns, []).append(b)
         guard_first = sorted(keyed, key=lambda k: (-len(k), [position[v] for v in ordered(k)]))
         down = tuple(add_hub(k, index, keyed[k], connex=connex) for k in guard_first)
+        down += tuple(add_hub(b.key, index, [b], connex=connex, kind=b.kind) for b in attached)
         nodes[index] = Node(kind, columns, name, connex, unit, up, down)
         return index
 

@@ -24,7 +24,7 @@ from math import prod
 from everview.analysis.classification import Classification
 from everview.analysis.guarantee import Guarantee, ValueCost, guarantee_of
 from everview.errors import InternalError
-from everview.plan.build import Branch, all_candidates, greedy_candidates, tree_of
+from everview.plan.build import Branch, all_candidates, greedy_candidates, tree_of, with_attached
 from everview.plan.join_tree import EdgeKind, JoinTree
 from everview.query.conjunctive import ConjunctiveQuery
 
@@ -84,7 +84,7 @@ def choose_tree(
         best = min(range(len(ranks)), key=lambda i: (ranks[i], i))
         forest.append(part[best])
         reasons.append(_reason(ranks, ranks[best], rated=bool(rates)))
-    tree = tree_of(tuple(forest), query, head, grouped=grouped)
+    tree = tree_of(with_attached(tuple(forest), query, frozenset(head)), query, head, grouped=grouped)
     return Choice(
         tree=tree,
         guarantee=guarantee_of(classification, tree.shape, always_deltas=always_deltas),

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from everview.analysis.guarantee import TreeShape, ValueCost, ValueEdge
+from everview.query.conjunctive import HubKind
 
 
 class NodeKind(StrEnum):
@@ -66,11 +67,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """The hub of one key below ``parent`` (None: the root hub)."""
+    """The hub of one key below ``parent`` (None: the root hub). One that is not required has one child."""
 
     key: tuple[str, ...]
     parent: int | None
     children: tuple[int, ...]
+    kind: HubKind = HubKind.REQUIRED
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,25 @@ class JoinTree:
 
     def edge_kind(self, node: int) -> EdgeKind:
         """The kind of the edge from a node to the hub above it."""
-        return EdgeKind.SUPPORT if self.distinct or self.nodes[node].connex else EdgeKind.VALUE
+        if self.distinct or self.nodes[node].connex or self.is_support_only(node):
+            return EdgeKind.SUPPORT
+        return EdgeKind.VALUE
+
+    def is_support_only(self, node: int) -> bool:
+        """Whether a node is part of what rows above only need to have, or not to have."""
+        hub = self.hubs[self.nodes[node].up]
+        if hub.kind in (HubKind.EXISTS, HubKind.FORBIDS):
+            return True
+        return hub.parent is not None and self.is_support_only(hub.parent)
+
+    def atoms_below(self, hub: int) -> frozenset[str]:
+        """The atoms below a hub."""
+        found: set[str] = set()
+        for child in self.hubs[hub].children:
+            node = self.nodes[child]
+            found.update([] if node.atom is None else [node.atom])
+            found.update(*(self.atoms_below(h) for h in node.down))
+        return frozenset(found)
 
     def value_cost(self, node: int) -> ValueCost:
         """What a changed value costs on the value edge above a node."""

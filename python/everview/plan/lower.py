@@ -40,7 +40,15 @@ from everview.plan.maintenance import (
     StagePlan,
     UnionPlan,
 )
-from everview.query.conjunctive import Atom, ConjunctiveQuery, Source, StageSource, ViewSource
+from everview.query.conjunctive import (
+    Atom,
+    ConjunctiveQuery,
+    HubKind,
+    Source,
+    StageSource,
+    ViewSource,
+    every_attachment,
+)
 from everview.query.expression import ColumnRef, Expression, columns_of, may_fail, to_json
 from everview.query.logical_view import (
     Aggregate,
@@ -214,7 +222,7 @@ def _core_plan(query: ConjunctiveQuery, tree: JoinTree, places: _Places) -> Core
         mode="set" if query.distinct else "bag",
         variables=tuple(ColumnPlan(v.name, str(v.type), v.nullable) for v in query.variables.values()),
         components=len(query.components),
-        atoms=tuple(_lower_atom(a, variable, len(query.components), places) for a in query.atoms),
+        atoms=tuple(_lower_atom(a, variable, len(query.components), places, _needed(query, a)) for a in query.atoms),
         nodes=tuple(
             NodePlan(
                 kind=n.kind.value,
@@ -226,12 +234,38 @@ def _core_plan(query: ConjunctiveQuery, tree: JoinTree, places: _Places) -> Core
             )
             for n in tree.nodes
         ),
-        hubs=tuple(HubPlan(positions(h.key), h.parent, h.children) for h in tree.hubs),
+        hubs=tuple(
+            HubPlan(positions(h.key), h.parent, h.children, h.kind.value, _phantom(query, tree, i))
+            for i, h in enumerate(tree.hubs)
+        ),
         head=positions(tree.head),
     )
 
 
-def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, places: _Places) -> AtomPlan:
+def _needed(query: ConjunctiveQuery, atom: Atom) -> frozenset[str]:
+    """The variables whose values find the atom's partners: where one is NULL, the row has none and need not be there."""
+    block = next((b for b in every_attachment(query.attached) if atom.name in b.atoms), None)
+    beside = query.joined_atoms if block is None else [query.atoms_by_name[name] for name in block.atoms]
+    attached = query.attached if block is None else block.attached
+    found = {v for other in beside if other.name != atom.name for v in other.variables}
+    found.update([] if block is None else block.key, *(b.key for b in attached if b.kind is HubKind.EXISTS))
+    return frozenset(v for v in atom.variables if v in found)
+
+
+def _phantom(query: ConjunctiveQuery, tree: JoinTree, hub: int) -> tuple[int, ...]:
+    """Where an atom below has a factor that factor is NULL, which counts as nothing; without one the phantom counts once."""
+    if tree.hubs[hub].kind is not HubKind.OPTIONAL:
+        return ()
+    below = [query.atoms_by_name[name] for name in tree.atoms_below(hub)]
+    has_factor = [
+        any(i < len(a.factors) and a.factors[i] is not None for a in below) for i in range(len(query.components))
+    ]
+    return tuple(0 if found else 1 for found in has_factor)
+
+
+def _lower_atom(
+    atom: Atom, variable: Mapping[str, int], components: int, places: _Places, needed: frozenset[str]
+) -> AtomPlan:
     position = places.columns(atom.source)
 
     def lowered(expression: Expression) -> dict[str, object]:
@@ -246,7 +280,7 @@ def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, places
         name=atom.name,
         source=places.plan(atom.source),
         filter=optional(atom.filter),
-        columns=tuple(BindingPlan(variable[v], lowered(e)) for v, e in atom.bindings),
+        columns=tuple(BindingPlan(variable[v], lowered(e), v in needed) for v, e in atom.bindings),
         factors=tuple(optional(f) for f in factors),
         power=atom.power,
     )

@@ -34,10 +34,11 @@ class ColumnPlan:
 
 @dataclass(frozen=True, slots=True)
 class BindingPlan:
-    """A variable and the expression over the table's columns that gives it."""
+    """A variable and the expression over the source's columns that gives it; with ``not_null``, rows where it is NULL are dropped."""
 
     variable: int
     expression: ExpressionJson
+    not_null: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,13 @@ class NodePlan:
 
 @dataclass(frozen=True, slots=True)
 class HubPlan:
-    """A hub."""
+    """A hub. ``phantom``: what an optional one contributes to each component where there is no row below."""
 
     key: tuple[int, ...]
     parent: int | None
     children: tuple[int, ...]
+    kind: str
+    phantom: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,12 @@ def rewrite(expression: Expression, replacement: Callable[[Expression], Expressi
     return done[id(expression)]
 
 
+def is_null_on_nulls(expression: Expression) -> bool:
+    """Whether an expression is NULL where all columns are. Says no in doubt."""
+    reads = any(isinstance(part, ColumnRef | PlanColumn) for part in parts(expression))
+    return reads and not any(isinstance(part, Call) and part.op in _NESTING for part in parts(expression))
+
+
 def conjunction(conditions: Sequence[Expression]) -> Expression | None:
     """What is true where all conditions are; None where there is no condition."""
     if len(conditions) < 2:

@@ -6,8 +6,9 @@ derived tables with the same text, are one value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 
 from everview.query.expression import Expression, PlanColumn, rewrite
 from everview.relational.plan import Aggregate, Apply, Condition, Distinct, Filter, Join, Node, Project, Scan, UnionAll
@@ -15,12 +16,19 @@ from everview.relational.plan import Aggregate, Apply, Condition, Distinct, Filt
 
 def canonical(node: Node) -> Node:
     """The plan with columns 0, 1, 2, ... from the leaves up."""
-    return _Renumbering().node(node)
+    return _Renumbering(count()).node(node)
+
+
+def copied(node: Node, ids: Iterator[int]) -> tuple[Node, Mapping[PlanColumn, PlanColumn]]:
+    """A plan that means the same with columns of its own, and which of them stands for which."""
+    renumbering = _Renumbering(ids)
+    return renumbering.node(node), renumbering.columns
 
 
 class _Renumbering:
-    def __init__(self) -> None:
-        self._columns: dict[PlanColumn, PlanColumn] = {}
+    def __init__(self, ids: Iterator[int]) -> None:
+        self.columns: dict[PlanColumn, PlanColumn] = {}
+        self._ids = ids
 
     def node(self, node: Node) -> Node:
         match node:
@@ -62,12 +70,12 @@ class _Renumbering:
     def _new(self, columns: Iterable[PlanColumn]) -> tuple[PlanColumn, ...]:
         found = []
         for column in columns:
-            self._columns[column] = replace(column, id=len(self._columns))
-            found.append(self._columns[column])
+            self.columns[column] = replace(column, id=next(self._ids))
+            found.append(self.columns[column])
         return tuple(found)
 
     def _over(self, expression: Expression) -> Expression:
-        return rewrite(expression, lambda part: self._columns.get(part, part) if isinstance(part, PlanColumn) else None)
+        return rewrite(expression, lambda part: self.columns.get(part, part) if isinstance(part, PlanColumn) else None)
 
     def _conditions(self, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
         return tuple(replace(c, expression=self._over(c.expression)) for c in conditions)

@@ -13,9 +13,12 @@ inner joins stand above it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 
-from everview.query.expression import Call, Expression, Literal, PlanColumn
+from everview.query.expression import Call, Expression, Literal, PlanColumn, rewrite
+from everview.relational.canonical import copied
 from everview.relational.plan import (
     Apply,
     Condition,
@@ -27,6 +30,7 @@ from everview.relational.plan import (
     Project,
     columns_read,
     inputs_of,
+    nodes_of,
     outer_columns,
     with_inputs,
 )
@@ -37,7 +41,11 @@ from everview.sql.functions import is_null
 
 def decorrelate(node: Node) -> Node:
     """The plan with subqueries as joins where they are conditions of their own."""
-    node = with_inputs(node, tuple(decorrelate(below) for below in inputs_of(node)))
+    return _decorrelated(node, count(1 + max((c.id for n in nodes_of(node) for c in n.columns), default=0)))
+
+
+def _decorrelated(node: Node, ids: Iterator[int]) -> Node:
+    node = with_inputs(node, tuple(_decorrelated(below, ids) for below in inputs_of(node)))
     if not isinstance(node, Filter):
         return node
     applied: list[Apply] = []
@@ -52,7 +60,8 @@ def decorrelate(node: Node) -> Node:
         used = sum(apply.column in columns_read(c.expression) for c in conditions)
         joined = None
         if condition is not None and used == 1:
-            joined = _join(below, apply, negated=condition.expression != apply.column, span=condition)
+            negated = condition.expression != apply.column
+            joined = _excluded(below, apply, condition, ids) if negated else _included(below, apply, condition)
         if joined is None:
             kept.append(apply)
             continue
@@ -67,30 +76,37 @@ def _negated(column: PlanColumn) -> Expression:
     return Call("not", (column,), BOOLEAN, column.nullable)
 
 
-def _join(node: Node, apply: Apply, *, negated: bool, span: Condition) -> Node | None:
+def _included(node: Node, apply: Apply, condition: Condition) -> Node | None:
     rows, values, pulled = _rows(apply.subquery)
     if outer_columns(rows):
         return None  # a condition that stands where it cannot be pulled out
+    equal = (compare("eq", one, two) for one, two in zip(apply.operands, values, strict=False))
+    return Join(JoinKind.SEMI, node, rows, (*pulled, *(replace(condition, expression=e) for e in equal)))
+
+
+def _excluded(node: Node, apply: Apply, condition: Condition, ids: Iterator[int]) -> Node | None:
+    rows, values, pulled = _rows(apply.subquery)
+    if outer_columns(rows) or len(apply.operands) > 1:  # which of several NULLs matter depends on the other columns
+        return None
     if not apply.operands:
-        return Join(JoinKind.ANTI if negated else JoinKind.SEMI, node, rows, tuple(pulled))
-
-    def condition(expression: Expression) -> Condition:
-        return replace(span, expression=expression)
-
-    pairs = list(zip(apply.operands, values, strict=True))
-    equal = [condition(compare("eq", one, two)) for one, two in pairs]
-    if not negated:
-        return Join(JoinKind.SEMI, node, rows, (*pulled, *equal))
-    if len(pairs) > 1:
-        return None  # which of several NULLs matter depends on the other columns
-    ((operand, value),) = pairs
-    node = Join(JoinKind.ANTI, node, rows, (*pulled, *equal))
+        return Join(JoinKind.ANTI, node, rows, tuple(pulled))
+    (operand,), (value,) = apply.operands, values
+    tests = [compare("eq", operand, value)]
     if value.nullable:
-        node = Join(JoinKind.ANTI, node, rows, (*pulled, condition(is_null(value, negated=False))))
+        tests.append(is_null(value, negated=False))
     if operand.nullable:
-        missing = compare("eq", is_null(operand, negated=False), Literal(True, BOOLEAN))
-        node = Join(JoinKind.ANTI, node, rows, (*pulled, condition(missing)))
+        tests.append(compare("eq", is_null(operand, negated=False), Literal(True, BOOLEAN)))
+    for test in tests:
+        right, columns = copied(rows, ids)
+        conditions = (*pulled, replace(condition, expression=test))
+        node = Join(
+            JoinKind.ANTI, node, right, tuple(replace(c, expression=_in(c.expression, columns)) for c in conditions)
+        )
     return node
+
+
+def _in(expression: Expression, columns: Mapping[PlanColumn, PlanColumn]) -> Expression:
+    return rewrite(expression, lambda part: columns.get(part) if isinstance(part, PlanColumn) else None)
 
 
 def _rows(node: Node) -> tuple[Node, list[Expression], list[Condition]]:

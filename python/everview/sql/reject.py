@@ -60,6 +60,11 @@ REASONS: dict[str, Reason] = {
         "of the set operations UNION [ALL] is maintained",
         "write it with UNION [ALL] or joins",
     ),
+    "JOIN_CONDITION": Reason(
+        "this condition of {name} is not supported",
+        "an edge of a join tree takes conditions on the right side alone, and equalities between the sides",
+        "compare an expression over one table on the left with one over a table on the right",
+    ),
     "ORDER_BY": Reason(
         "{name} is not supported", "a view is a bag of rows without an order", "sort what you read from the view"
     ),
@@ -79,7 +84,7 @@ REASONS: dict[str, Reason] = {
     "QUALIFY": Reason("QUALIFY is not supported", "it filters on window functions", _QUERY_SHAPE),
     "SUBQUERY_EXPRESSION": Reason(
         "{name} is not supported",
-        "only derived tables in FROM are merged into the query",
+        "of subqueries in expressions, EXISTS and IN are maintained, as conditions of WHERE",
         "{hint}",
     ),
     "RECURSIVE_CTE": Reason("WITH RECURSIVE is not supported", "recursion is not maintained", _QUERY_SHAPE),
