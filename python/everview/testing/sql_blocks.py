@@ -1,4 +1,4 @@
-"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, CTEs that are used twice.
+"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, CTEs that are used twice, left joins, EXISTS and IN.
 
 A query is built from the inside out. Every part is a SELECT over nullable integers, valid in Spark and in DuckDB with the same
 meaning; its columns are named ``c0``, ``c1``, ... Joins compare by equality, and sometimes by more than that, or in a cycle.
@@ -45,6 +45,7 @@ class _Writer:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.ctes: list[tuple[str, Part]] = []
+        self.number = 0
 
     def part(self, depth: int) -> Part:
         if depth == 0:
@@ -83,12 +84,47 @@ class _Writer:
             [f"{one} > 1", f"{one} <> {two}", f"{one} IS NOT NULL", f"{one} IS NULL OR {two} = 1"]
         )
 
+    def subquery(self, alias: str, width: int, depth: int) -> str:
+        """EXISTS or IN over something, correlated or not."""
+        self.number += 1
+        inner = f"q{self.number}"
+        source, inner_width = self.relation(max(1, depth - 1), inner)
+        conditions = [f"{self.column(inner, inner_width)} = {self.column(alias, width)}"] * self.random.randint(0, 1)
+        conditions += [self.condition(inner, inner_width)] * self.random.randint(0, 1)
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        negation = self.random.choice(("", "NOT "))
+        if self.random.random() < 0.5:
+            return f"{negation}EXISTS (SELECT 1 FROM {source}{where})"
+        tested = self.column(inner, inner_width)
+        return f"{self.value(alias, width)} {negation}IN (SELECT {tested} FROM {source}{where})"
+
     def select(self, depth: int) -> Part:
         source, width = self.relation(depth, "x")
         count = self.random.randint(1, 3)
         items = ", ".join(f"{self.value('x', width)} AS c{i}" for i in range(count))
-        where = f" WHERE {self.condition('x', width)}" if self.random.random() < 0.5 else ""
+        conditions = [self.condition("x", width)] * (self.random.random() < 0.4)
+        conditions += [self.subquery("x", width, depth) for _ in range(self.random.choice((0, 0, 1, 1, 2)))]
+        where = f" WHERE {' AND '.join(f'({c})' for c in conditions)}" if conditions else ""
         return Part(f"SELECT {items} FROM {source}{where}", count)
+
+    def outer(self, depth: int) -> Part:
+        """Left joins, one after another."""
+        sources = [("x", *self.relation(depth, "x"))]
+        text = sources[0][1]
+        for alias in ("y", "z")[: self.random.choice((1, 1, 2))]:
+            source, width = self.relation(self.random.randint(1, depth), alias)
+            other, _, other_width = self.random.choice(sources)
+            conditions = [f"{self.column(other, other_width)} = {self.column(alias, width)}"]
+            conditions += [self.condition(alias, width).replace(" OR ", " AND ")] * (self.random.random() < 0.3)
+            conditions += [f"{self.column('x', sources[0][2])} > 0"] * (self.random.random() < 0.2)
+            text += f" LEFT JOIN {source} ON {' AND '.join(conditions)}"
+            sources.append((alias, source, width))
+        count = self.random.randint(1, 3)
+        items = ", ".join(
+            f"{self.value(*self.random.choice([(a, w) for a, _, w in sources]))} AS c{i}" for i in range(count)
+        )
+        where = f" WHERE {self.condition(*self.random.choice([(a, w) for a, _, w in sources]))}"
+        return Part(f"SELECT {items} FROM {text}{where if self.random.random() < 0.3 else ''}", count)
 
     def distinct(self, depth: int) -> Part:
         part = self.select(depth)
