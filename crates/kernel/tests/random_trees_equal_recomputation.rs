@@ -374,11 +374,11 @@ fn seeds() -> u64 {
 }
 
 #[test]
-fn even_seeds() {
+fn small_seeds() {
     run_seeds(0..seeds() / 2);
 }
 
 #[test]
-fn odd_seeds() {
+fn large_seeds() {
     run_seeds(1_000_000..1_000_000 + seeds() / 2);
 }
