@@ -5,15 +5,18 @@
 //! rows, or just that number where only existence matters. A change costs one look-up, and a row no memory. The base table has the rows,
 //! and has checked that none is deleted that is not there; so the numbers are never negative when all changes of an atom are in.
 
+use crate::rows::NONE;
 use crate::settle::Scratch;
 use crate::tree::{AtomChanges, Tree};
 
 impl Tree {
-    /// Applies the changes of such a leaf: as `change_rows` and `climb`. Returns the parent, whose rows that change become the level.
+    /// Applies the changes of such a leaf: as `change_rows` and `climb`. `known`: the entry above each, as far as it was looked up before.
+    /// Returns the parent, whose rows that change become the level.
     pub(crate) fn change_leaf(
         &mut self,
         node: usize,
         changes: &AtomChanges,
+        known: &[u32],
         scratch: &mut Scratch,
         deltas: bool,
     ) -> usize {
@@ -24,9 +27,17 @@ impl Tree {
         let mut value = vec![0; self.components];
         self.counters.updates += changes.weights.len() as u64;
         for (i, &weight) in changes.weights.iter().enumerate() {
-            let words = &changes.words[i * width..(i + 1) * width];
-            self.nodes[node].up_key.cut(|at| words[at], &mut key);
-            let entry = self.entry(hub, &key);
+            let entry = match known.get(i) {
+                Some(&entry) if entry != NONE => {
+                    self.counters.probes += 1;
+                    entry
+                }
+                _ => {
+                    let words = &changes.words[i * width..(i + 1) * width];
+                    self.nodes[node].up_key.cut(|at| words[at], &mut key);
+                    self.entry(hub, &key)
+                }
+            };
             let edge = &mut self.edges[hub];
             edge.open(side, entry, &mut scratch.settling);
             if is_summed {

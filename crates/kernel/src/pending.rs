@@ -121,18 +121,39 @@ impl PendingRows {
 }
 
 impl Tree {
-    /// Looks up the entries that the links of an atom's new rows lead to, if there is more than one thread to do it. They stay what they are
-    /// until the rows are linked: entries are only added on the way there.
-    pub(crate) fn find_entries(&self, node: usize, pending: &mut PendingRows, threads: usize) {
+    /// Looks up the entries that the links of an atom's new rows lead to, or those above each change of a leaf without rows, if there is more
+    /// than one thread to do it. They stay what they are until they are needed: entries are only added on the way there.
+    pub(crate) fn find_entries(&self, node: usize, changes: &AtomChanges, pending: &mut PendingRows, threads: usize) {
         if threads == 1 {
             return;
         }
         let PendingRows { rows, entries, .. } = pending;
+        if self.nodes[node].is_row_free {
+            let (count, width) = (changes.weights.len(), self.nodes[node].rows.width());
+            entries.resize(count, NONE);
+            let share = count.div_ceil(threads).max(1);
+            let parts = entries.chunks_mut(share).enumerate();
+            side_by_side(parts, |(part, entries)| {
+                self.find_leaf_entries(node, &changes.words[part * share * width..], entries);
+            });
+            return;
+        }
         let links = self.nodes[node].links();
         entries.resize(rows.len() * links, NONE);
         let share = rows.len().div_ceil(threads).max(1);
         let parts = rows.chunks(share).zip(entries.chunks_mut(share * links));
         side_by_side(parts, |(rows, entries)| self.find_some_entries(node, rows, entries));
+    }
+
+    fn find_leaf_entries(&self, node: usize, words: &[u64], entries: &mut [u32]) {
+        let from = &self.nodes[node];
+        let (hub, _) = from.up.expect("a leaf is below a hub");
+        let width = from.rows.width();
+        let mut key = Vec::new();
+        for (i, entry) in entries.iter_mut().enumerate() {
+            from.up_key.cut(|at| words[i * width + at], &mut key);
+            *entry = self.edges[hub].hub.find(&key).unwrap_or(NONE);
+        }
     }
 
     fn find_some_entries(&self, node: usize, pending: &[Pending], entries: &mut [u32]) {

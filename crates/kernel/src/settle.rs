@@ -97,7 +97,7 @@ impl Tree {
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut at = node;
         if self.nodes[node].is_row_free {
-            at = self.change_leaf(node, changes, &mut scratch, delta.is_some());
+            at = self.change_leaf(node, changes, &pending.entries, &mut scratch, delta.is_some());
         } else {
             self.change_rows(node, pending, &mut scratch.level);
         }

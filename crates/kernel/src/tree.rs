@@ -347,7 +347,7 @@ impl Tree {
             let atom = self.order[at];
             let mut pending = std::mem::take(&mut self.pending[atom]);
             if changed[atom] {
-                self.find_entries(self.atom_nodes[atom], &mut pending, threads);
+                self.find_entries(self.atom_nodes[atom], &changes[atom], &mut pending, threads);
                 self.step(self.atom_nodes[atom], &changes[atom], &pending, delta.as_deref_mut(), nets_by_marks);
             }
             self.pending[atom] = pending;

@@ -170,6 +170,16 @@ impl RandomTree {
         self.shape.hubs.iter().any(|hub| hub.kind == kind)
     }
 
+    /// Whether results bind phantoms below an optional edge that is below another one.
+    pub fn nests_phantoms(&self) -> bool {
+        let phantoms = self.shape.phantom_nodes();
+        let is_nested = |hub: &HubShape| {
+            let child = hub.children[0];
+            hub.kind == EdgeKind::Optional && phantoms[child] && hub.parent.is_some_and(|parent| phantoms[parent])
+        };
+        self.shape.hubs.iter().any(is_nested)
+    }
+
     /// The columns of a table, as variables of the first atom that reads it.
     pub fn columns_of(&self, table: usize) -> &[usize] {
         let atom = self.atoms.iter().find(|atom| atom.table == table).expect("every table is read");
