@@ -39,7 +39,7 @@ from everview.query.expression import (
     rewrite,
 )
 from everview.relational.plan import columns_read
-from everview.schema.datatype import DataType, Kind, decimal
+from everview.schema.datatype import BIGINT, DataType, Kind, decimal
 from everview.sql.coercion import cast_to, common_type, compare, decimal_for
 
 if TYPE_CHECKING:
@@ -215,14 +215,16 @@ class CoreBuilder:
         binds = [{atom for atom, _ in self._members(term)} for term in terms]
         return next((atom for atom in part.atoms if all(atom in found for found in binds)), None)
 
-    def _keys_of(self, atom: str) -> list[tuple[Term, Expression]]:
-        """The terms above that the atom's own terms are compared with, where it hangs below another."""
-        found: list[tuple[Term, Expression]] = []
+    def _keys_of(self, atom: str) -> dict[Term, list[Expression]]:
+        """The atom's own terms by the classes above that they are compared with, where it hangs below another."""
+        found: dict[Term, list[Expression]] = {}
         open_blocks = list(self._hanging)
         while open_blocks:
             block = open_blocks.pop()
             open_blocks += block.attached
-            found += [(left, expression) for left, (name, expression) in block.key if name == atom]
+            for left, (name, expression) in block.key:
+                if name == atom:
+                    found.setdefault(self._find(left), []).append(expression)
         return found
 
     def is_optional(self, atom: str) -> bool:
@@ -287,10 +289,11 @@ class CoreBuilder:
             if mine:
                 filters += _is_among(mine[0], variable.type)
                 bindings.append((variable.name, of_source(cast_to(mine[0], variable.type))))
-        for left, term in self._keys_of(name):
-            variable = self._variables[self._find(left)]
-            filters += _is_among(term, variable.type)
-            bindings.append((variable.name, of_source(cast_to(term, variable.type))))
+        for root, terms in self._keys_of(name).items():
+            variable = self._variables[root]
+            filters += [compare("eq", terms[0], other) for other in terms[1:]]
+            filters += _is_among(terms[0], variable.type)
+            bindings.append((variable.name, of_source(cast_to(terms[0], variable.type))))
         position = {reference.name: i for i, (_, reference) in enumerate(leaf.columns)}
         bindings.sort(key=lambda b: min((position[c] for c in columns_of(b[1])), default=len(position)))
         factors = tuple(of_source(f[name]) if name in f else None for _, f in self._components)
@@ -370,14 +373,22 @@ def _exact_type(types: Sequence[DataType]) -> DataType:
     return decimal(max(1, digits + scale), scale)
 
 
+_BITS = {Kind.TINYINT: 7, Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}
+
+
 def _is_among(expression: Expression, target: DataType) -> list[Expression]:
     """The conditions, none of which can fail, under which a cast to ``target`` keeps the value."""
     if not (_is_exact(expression.type) and _is_exact(target)) or _holds(target, expression.type):
         return []
-    largest = Decimal((0, (9,) * target.precision, -target.scale))
+    if target.is_integer:
+        most = 1 << _BITS[target.kind]
+        low, high = Literal(-most, BIGINT), Literal(most - 1, BIGINT)
+    else:
+        largest = Decimal((0, (9,) * target.precision, -target.scale))
+        low, high = Literal(largest.copy_negate(), target), Literal(largest, target)
     return [
-        compare("ge", expression, Literal(largest.copy_negate(), target)),
-        compare("le", expression, Literal(largest, target)),
+        compare("ge", expression, low),
+        compare("le", expression, high),
         compare(
             "eq", expression, cast_to(expression, target)
         ),  # cannot overflow within these bounds, whatever it rounds

@@ -105,7 +105,7 @@ def _excluded(node: Node, apply: Apply, condition: Condition, ids: Iterator[int]
     return node
 
 
-def _in(expression: Expression, columns: Mapping[PlanColumn, PlanColumn]) -> Expression:
+def _in(expression: Expression, columns: Mapping[PlanColumn, Expression]) -> Expression:
     return rewrite(expression, lambda part: columns.get(part) if isinstance(part, PlanColumn) else None)
 
 
@@ -115,19 +115,28 @@ def _rows(node: Node) -> tuple[Node, list[Expression], list[Condition]]:
         case Distinct(input=below):
             return _rows(below)
         case Project(input=below, items=items):
-            inner, _, pulled = _rows(below)
-            return inner, [e for _, e in items], pulled
+            inner, values, pulled = _rows(below)
+            computed = dict(zip(below.columns, values, strict=True))
+            return inner, [_in(e, computed) for _, e in items], pulled
         case Filter(input=below, conditions=conditions):
             inner, values, pulled = _rows(below)
-            outer = [c for c in conditions if not set(columns_read(c.expression)) <= set(inner.columns)]
-            inside = tuple(c for c in conditions if c not in outer)
+            inside, outer = _apart(conditions, dict(zip(below.columns, values, strict=True)), inner)
             return (Filter(inner, inside) if inside else inner), values, [*pulled, *outer]
         case Join(kind=JoinKind.INNER, left=left, right=right, conditions=conditions):
-            one, _, from_left = _rows(left)
-            two, _, from_right = _rows(right)
-            joined = Join(JoinKind.INNER, one, two, ())
-            outer = [c for c in conditions if not set(columns_read(c.expression)) <= set(joined.columns)]
-            inside = tuple(c for c in conditions if c not in outer)
-            return replace(joined, conditions=inside), list(joined.columns), [*from_left, *from_right, *outer]
+            one, of_left, from_left = _rows(left)
+            two, of_right, from_right = _rows(right)
+            joined, values = Join(JoinKind.INNER, one, two, ()), [*of_left, *of_right]
+            inside, outer = _apart(conditions, dict(zip(node.columns, values, strict=True)), joined)
+            return replace(joined, conditions=inside), values, [*from_left, *from_right, *outer]
         case _:
             return node, list(node.columns), []
+
+
+def _apart(
+    conditions: tuple[Condition, ...], computed: Mapping[PlanColumn, Expression], node: Node
+) -> tuple[tuple[Condition, ...], list[Condition]]:
+    """The conditions on a node, computed columns put in: those that read it alone, and those that read more."""
+    known = set(node.columns)
+    changed = [replace(c, expression=_in(c.expression, computed)) for c in conditions]
+    inside = tuple(c for c in changed if known.issuperset(columns_read(c.expression)))
+    return inside, [c for c in changed if c not in inside]

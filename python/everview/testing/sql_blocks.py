@@ -81,7 +81,7 @@ class _Writer:
     def condition(self, alias: str, width: int) -> str:
         one, two = self.column(alias, width), self.column(alias, width)
         return self.random.choice(
-            [f"{one} > 1", f"{one} <> {two}", f"{one} IS NOT NULL", f"{one} IS NULL OR {two} = 1"]
+            [f"{one} > 1", f"{one} <> {two}", f"{one} IS NOT NULL", f"({one} IS NULL OR {two} = 1)"]
         )
 
     def subquery(self, alias: str, width: int, depth: int) -> str:
@@ -115,7 +115,7 @@ class _Writer:
             source, width = self.relation(self.random.randint(1, depth), alias)
             other, _, other_width = self.random.choice(sources)
             conditions = [f"{self.column(other, other_width)} = {self.column(alias, width)}"]
-            conditions += [self.condition(alias, width).replace(" OR ", " AND ")] * (self.random.random() < 0.3)
+            conditions += [self.condition(alias, width)] * (self.random.random() < 0.3)
             conditions += [f"{self.column('x', sources[0][2])} > 0"] * (self.random.random() < 0.2)
             text += f" LEFT JOIN {source} ON {' AND '.join(conditions)}"
             sources.append((alias, source, width))
