@@ -59,8 +59,8 @@ def test_figure_1_core():
         "up": 1,
         "down": [2],
     }
-    assert core["hubs"][0] == {"key": [], "parent": None, "children": [0]}
-    assert core["hubs"][1] == {"key": [2], "parent": 0, "children": [1, 3]}
+    assert core["hubs"][0] == {"key": [], "parent": None, "children": [0], "kind": "required", "phantom": []}
+    assert core["hubs"][1] == {"key": [2], "parent": 0, "children": [1, 3], "kind": "required", "phantom": []}
 
 
 def test_extended_head_is_projected_back():
