@@ -294,7 +294,7 @@ WRONG = {
         "job.toml: the SQL of `views.revenue`: ",
     ),
     "SQL that is not maintained": (
-        replaced("JOIN customers", "LEFT JOIN customers"),
+        replaced("JOIN customers", "FULL JOIN customers"),
         "OUTER_JOIN",
         "job.toml: the SQL of `views.revenue`: ",
     ),
