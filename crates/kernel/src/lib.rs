@@ -39,6 +39,7 @@ pub mod scan;
 mod settle;
 pub mod shape;
 pub mod table;
+mod table_fit;
 mod table_read;
 mod table_window;
 mod threads;
