@@ -7,7 +7,8 @@ with the number of differing cells: a difference that disappears, or a new one, 
 from collections import Counter
 
 import pytest
-from expression_table import COLUMNS, DATA, EXPRESSIONS, columns_of
+from expression_rows import COLUMNS, DATA, columns_of
+from expression_table import EXPRESSIONS
 from spark_oracle import differences, everview_outcome, spark_outcomes, spark_table
 
 WRAPS = "Spark wraps or saturates silently; here it is an error"

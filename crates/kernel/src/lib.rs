@@ -50,6 +50,7 @@ mod settle;
 pub mod shape;
 mod sink;
 pub mod table;
+mod table_fit;
 mod table_read;
 mod table_window;
 mod threads;

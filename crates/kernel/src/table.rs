@@ -6,7 +6,7 @@
 //!
 //! Cost: one probe per row of the batch, one more for tables with a primary key.
 
-use crate::codec::{self, Place, encode, words_of};
+use crate::codec::{self, Place, words_of};
 use crate::error::KernelError;
 use crate::flow::text_ranges;
 use crate::interner::Interner;
@@ -14,9 +14,8 @@ use crate::key_index::{KeyIndex, hash_key};
 use crate::pool::WordPool;
 use crate::retention::{Moves, Retention, RetentionLog, Window};
 use crate::rows::{NONE, Rows};
-use crate::scan::internal;
 use crate::shape::{NullPlace, mask_words, null_place};
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
+use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use everview_expr::{DataType, Expr};
 use hashbrown::HashTable;
@@ -24,8 +23,6 @@ use std::ops::Range;
 
 /// The most rows of a table, counting duplicates, and the most that one batch moves.
 const MOST_ROWS: u64 = 1 << 62;
-/// Bytes of text that are padded and checked at a time (64 MiB).
-const MOST_TEXT: usize = 1 << 26;
 
 /// A column of a base table.
 #[derive(Clone, Debug)]
@@ -100,7 +97,7 @@ pub struct BaseTable {
     key: Option<KeyIndex>,
     text_words: Vec<usize>,
     /// Casts that pad CHAR(n) and check VARCHAR(n).
-    fits: Vec<Option<Expr>>,
+    pub(crate) fits: Vec<Option<Expr>>,
     /// Sum of the multiplicities.
     total: i64,
     pub(crate) retention: Option<Retention>,
@@ -430,28 +427,6 @@ impl BaseTable {
         Ok(matrix)
     }
 
-    /// Encodes a column; CHAR(n) is padded and VARCHAR(n) checked before, in pieces, since Arrow's texts end at 2 GiB and a column need not.
-    fn encode_fitted(
-        &self,
-        column: usize,
-        array: &ArrayRef,
-        matrix: &mut [u64],
-        place: Place,
-        interner: &mut Interner,
-    ) -> Result<(), KernelError> {
-        let data_type = self.columns[column].data_type;
-        let Some(cast) = &self.fits[column] else {
-            encode(array, data_type, matrix, place, interner);
-            return Ok(());
-        };
-        for rows in pieces(array, data_type) {
-            let piece = if rows.len() == array.len() { array.clone() } else { copy(array, &rows)? };
-            let piece = self.fit(column, cast, &piece, rows.start)?;
-            encode(&piece, data_type, &mut matrix[rows.start * place.stride..], place, interner);
-        }
-        Ok(())
-    }
-
     fn check_not_null(&self, column: usize, array: &ArrayRef) -> Result<(), KernelError> {
         let Some(nulls) = array.logical_nulls().filter(|n| n.null_count() > 0 && !self.columns[column].nullable) else {
             return Ok(());
@@ -464,20 +439,6 @@ impl BaseTable {
             row,
             format!("column `{name}` is NOT NULL and got NULL"),
         ))
-    }
-
-    /// The texts of some rows of a batch, from its row `first` on, as their type has them.
-    fn fit(&self, column: usize, cast: &Expr, array: &ArrayRef, first: usize) -> Result<ArrayRef, KernelError> {
-        let field = arrow_schema::Field::new("value", array.data_type().clone(), true);
-        let batch =
-            RecordBatch::try_new(std::sync::Arc::new(arrow_schema::Schema::new(vec![field])), vec![array.clone()])
-                .map_err(|e| internal(&e))?;
-        cast.evaluate(&batch).map_err(|error| {
-            let sources: Vec<u32> = (first..first + array.len()).map(|row| row as u32).collect();
-            let mut refused = KernelError::in_expression(error, &self.name, &sources);
-            refused.message = format!("column `{}`: {}", self.columns[column].name, refused.message);
-            refused
-        })
     }
 
     /// Judges the multiplicities after the batch.
@@ -683,28 +644,6 @@ impl BaseTable {
         });
         format!("({})", parts.collect::<Vec<_>>().join(", "))
     }
-}
-
-/// Some rows of a column in an array of their own: a slice keeps its offsets, and Arrow casts by these.
-fn copy(array: &ArrayRef, rows: &Range<usize>) -> Result<ArrayRef, KernelError> {
-    let positions = UInt64Array::from_iter_values(rows.clone().map(|row| row as u64));
-    arrow_select::take::take(array, &positions, None).map_err(|e| internal(&e))
-}
-
-/// Cuts a column of texts such that no piece is longer than Arrow's arrays can be, before or after its texts are padded.
-fn pieces(array: &ArrayRef, data_type: DataType) -> Vec<Range<usize>> {
-    let padding = if let DataType::Char(length) = data_type { length as usize } else { 0 };
-    let (mut cuts, mut held) = (vec![0], 0);
-    codec::map_bytes(array, <[u8]>::len, |row, length| {
-        held += length + padding;
-        if held > MOST_TEXT && row > 0 {
-            cuts.push(row);
-            held = length + padding;
-        }
-    });
-    cuts.push(array.len());
-    cuts.dedup();
-    cuts.windows(2).map(|ends| ends[0]..ends[1]).collect()
 }
 
 fn fit(column: &BaseColumn) -> Result<Option<Expr>, KernelError> {

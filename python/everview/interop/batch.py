@@ -27,7 +27,6 @@ from everview.interop.chunks import combined
 from everview.interop.pandas_frames import is_pandas, pandas_column, pandas_columns
 from everview.interop.values import array_of, check_finite
 from everview.schema.arrow import arrow_type
-from everview.schema.datatype import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,8 +85,7 @@ class BatchReader:
         }
         self._counted_schema = self._schema.append(pa.field(MULTIPLICITY, pa.int64()))
         self._column_of = {name.lower(): name for name in self._names} | {name: name for name in _SPECIAL}
-        dated = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
-        self._dated = [(i, c.name) for i, c in enumerate(table.columns) if c.type.kind in dated]
+        self._dated = [(i, c.name) for i, c in enumerate(table.columns) if c.type.is_datetime]
         self._in_place: pa.Schema | None = None
 
     def changes(self, data: Any) -> pa.RecordBatch:
@@ -95,10 +93,7 @@ class BatchReader:
         if self._is_in_place(data):
             return data
         batch = self._changes(data)
-        if isinstance(data, pa.RecordBatch) and (data.schema.names, data.schema.types) == (
-            batch.schema.names,
-            batch.schema.types,
-        ):
+        if isinstance(data, pa.RecordBatch) and _layout(data.schema) == _layout(batch.schema):
             self._in_place = data.schema
         return batch
 
@@ -423,6 +418,10 @@ def _from_arrow(data: Any) -> _Given | None:
             return None
     columns = data.columns if isinstance(data, pa.RecordBatch) else [combined(column) for column in data.columns]
     return _Given(data.schema.names, columns, data.num_rows)
+
+
+def _layout(schema: pa.Schema) -> tuple[list[str], list[pa.DataType]]:
+    return schema.names, schema.types
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

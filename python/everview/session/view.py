@@ -272,9 +272,8 @@ def _net(table: pa.Table) -> pa.Table:
     names = [n for n in table.column_names if n != MULTIPLICITY]
     if not names or table.num_rows < 2:
         return table
-    if (
-        pc.sum(pc.abs(pc.cast(table[MULTIPLICITY], pa.float64(), safe=False))).as_py() >= 2.0**63
-    ):  # sums of integers wrap silently
+    bound = pc.sum(pc.abs(pc.cast(table[MULTIPLICITY], pa.float64(), safe=False))).as_py()
+    if bound >= 2.0**63:  # sums of integers wrap silently
         exact = table.set_column(
             table.num_columns - 1, MULTIPLICITY, pc.cast(table[MULTIPLICITY], pa.decimal128(38, 0))
         )
