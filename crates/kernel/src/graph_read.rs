@@ -4,7 +4,7 @@
 //! itself. Building goes the same way, stage by stage: what is below a stage that holds rows is read in chunks and taken in, so a build needs
 //! no more memory than the view itself, however large its joins.
 
-use crate::core_stage::{AtomSource, BUILT_ROWS, CoreCursor};
+use crate::core_stage::{AtomSource, BUILT_ROWS, CoreCursor, CoreStage};
 use crate::error::KernelError;
 use crate::flow::Flow;
 use crate::graph::{Scanned, Stage, View};
@@ -138,13 +138,12 @@ impl View {
     /// Builds the view from the tables' rows and from those of the views it reads, and reads the result once where something can refuse it.
     pub fn build(
         &mut self,
-        mut scanned: Scanned,
+        scanned: Scanned,
         views: &mut [Option<View>],
         context: &mut Context,
     ) -> Result<(), KernelError> {
-        for stage in 0..self.nodes.len() {
+        for (stage, mut changes) in scanned.into_iter().enumerate() {
             if let Stage::Core(_) = &self.nodes[stage].stage {
-                let mut changes = std::mem::take(&mut scanned[stage]);
                 for (atom, change) in changes.iter_mut().enumerate() {
                     self.gather((stage, atom), change, views, context)?;
                 }
@@ -160,7 +159,7 @@ impl View {
                 }
             }
         }
-        let checked = self.can_refuse() || self.cores().any(|core| core.may_overflow_counts());
+        let checked = self.can_refuse() || self.cores().any(CoreStage::may_overflow_counts);
         let mut cursor = if checked { self.open() } else { Cursor::Done };
         while self.read(&mut cursor, BUILT_ROWS, context)?.is_some() {}
         Ok(())
