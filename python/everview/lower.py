@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from everview.extract.view import extract_view
 from everview.query.expression import Call
+from everview.relational.meaning import meaning
 from everview.rules import rewrite_plan
 from everview.sql.bind import bind_query
 from everview.sql.nesting import MOST_LEVELS, expression_too_deep, room_to_recurse, too_deep
@@ -34,6 +35,7 @@ def lower_query(
     try:
         with room_to_recurse():
             view = extract_view(name, sql, replace(query, node=rewrite_plan(query.node)))
+            view = replace(view, meaning=meaning(query))
     except RecursionError:
         raise too_deep(sql) from None
     if any(isinstance(e, Call) and e.levels > MOST_LEVELS for e in view.expressions):

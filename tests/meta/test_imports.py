@@ -14,6 +14,7 @@ LAYERS = [
     ("rules", "extract"),
     ("lower",),
     ("plan",),
+    ("layout",),
     ("engine", "interop"),
     ("session", "shards"),
     ("spark",),

@@ -184,7 +184,7 @@ class Comparison:
             keyed = any(mode.startswith("ordered") for mode in watched.modes.values())
             assert keyed or watched.run.rows_held("normalise") == 0
             assert watched.run.rows_held("shard") == 0
-            merging = watched.run.layout.merge
+            merging = len(watched.run.layout.fragments) > 1 or None
             assert watched.run.rows_held("merge") <= (merging is not None and watched.run.layout.key == ())
 
     def close(self):

@@ -143,6 +143,7 @@ class LogicalView:
     """A view: its stages, the last of which is the result.
 
     ``order``: in which reads give the rows; deltas have none. ``warnings``: what is less than a join tree could give.
+    ``meaning``: a hash of what the query says, whatever its plan.
     """
 
     name: str
@@ -150,6 +151,7 @@ class LogicalView:
     stages: tuple[Stage, ...]
     order: tuple[SortKey, ...] = ()
     warnings: tuple[str, ...] = ()
+    meaning: str = ""
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:

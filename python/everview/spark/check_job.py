@@ -28,7 +28,7 @@ from everview.spark.failure import SPARK_ERRORS, spark_message
 from everview.spark.inputs import UNREAD, prepare
 from everview.spark.job import Job, View
 from everview.spark.job_tables import open_declared
-from everview.spark.maintain import columns_read
+from everview.spark.maintain import tables_read
 from everview.spark.result import full_result
 from everview.spark.run_job import end_session, start_session
 from everview.spark.sinks.read import read_delta, read_postgres
@@ -100,7 +100,7 @@ def _check(spark: SparkSession, job: Job, view: View) -> ViewCheck:
     tables: list[DataFrame] = []
     try:
         declared = open_declared(spark, job, view.sql, streaming=False)
-        read = columns_read(view.name, view.sql, declared)
+        read = tables_read(view.name, view.sql, declared)
         for name, columns in read.items():
             tables.append(contents(spark, job, view, declared[name], columns))
             tables[-1].createOrReplaceTempView(declared[name].name)

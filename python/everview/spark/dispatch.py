@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from everview.schema.table import Table
     from everview.shards.pipeline import Pipeline
 
-_PACKED = pa.schema([pa.field("destination", pa.int32(), False), pa.field("blob", pa.binary(), False)])
+_PACKED = pa.schema(
+    [
+        pa.field("destination", pa.int32(), False),
+        pa.field("hop", pa.int32(), False),
+        pa.field("blob", pa.binary(), False),
+    ]
+)
 _LEAVING_ROWS = 1 << 16
 VERSION = "_commit_version"
 TIMESTAMP = "_commit_timestamp"
@@ -57,15 +63,15 @@ class Dispatch:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bad: list[BadRow] = []
         events = _Events()
-        for destination, blob in self.pipeline.dispatch(self.source, self._good(batches, bad, events)):
-            yield _packed(self.keys[destination], blob)
+        for (hop, destination), blob in self.pipeline.dispatch(self.source, self._good(batches, bad, events)):
+            yield _packed(self.keys[destination], hop, blob)
         context = TaskContext.get()
         part = 0 if context is None else context.partitionId()
         if self.pipeline.dead_letters is not None:
             place = input_place(self._table.name, part)
             DeadLetterFile(self.pipeline.dead_letters, place, current_batch).write(bad)
         told = Told(self._table.name, part, len(bad), events.absent, tuple(sorted(events.names)))
-        yield _packed(GUARD, told.to_blob())
+        yield _packed(GUARD, 0, told.to_blob())
 
     @property
     def _table(self) -> Table:
@@ -167,8 +173,8 @@ def _failures(expression: str, rows: pa.RecordBatch, at: np.ndarray[Any, Any]) -
     return {}
 
 
-def _packed(destination: int, blob: bytes) -> pa.RecordBatch:
-    arrays = [pa.array([destination], pa.int32()), pa.array([blob], pa.binary())]
+def _packed(destination: int, hop: int, blob: bytes) -> pa.RecordBatch:
+    arrays = [pa.array([destination], pa.int32()), pa.array([hop], pa.int32()), pa.array([blob], pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, schema=_PACKED)
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from everview.errors import EverviewError, SchemaError, SqlParseError, UnsupportedQueryError
+from everview.layout.layout import lay_out
 from everview.lower import lower_query
-from everview.plan.distribute import lay_out
 from everview.plan.output_key import is_key, output_key
 from everview.query.logical_view import LogicalView
 from everview.schema.datatype import Kind

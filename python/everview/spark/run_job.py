@@ -28,7 +28,7 @@ from everview.spark.job import AVAILABLE_NOW, Job, Sink, View
 from everview.spark.job_record import check_record
 from everview.spark.job_schema import check_sink_key, sql_errors
 from everview.spark.job_tables import open_declared
-from everview.spark.maintain import PlanOptions, columns_read, maintain, plan_pipeline
+from everview.spark.maintain import PlanOptions, maintain, plan_pipeline, tables_read
 from everview.spark.metrics import read_metrics, read_warnings
 from everview.spark.quiet import errors_into, without_traces
 from everview.spark.settings import configure
@@ -216,7 +216,7 @@ def _start(spark: SparkSession, job: Job, view: View, on_rows: Callable[[str], N
     declared = open_declared(spark, job, view.sql, streaming=True)
     try:
         with sql_errors(job.file, view.name):
-            used = [declared[name] for name in columns_read(view.name, view.sql, declared)]
+            used = [declared[name] for name in tables_read(view.name, view.sql, declared)]
         tables = {d.name: d.given for d in used}
         options: PlanOptions = {
             "primary_keys": {d.name: d.table.primary_key for d in used if d.table.primary_key},
@@ -287,7 +287,7 @@ def _did_something(progress: Mapping[str, Any]) -> bool:
 
 def _progress(view: str, progress: Mapping[str, Any]) -> Progress:
     stages = read_metrics(progress)
-    last = stages.get("merge") or stages.get("shard") or {}
+    last = list(stages.values())[-1] if stages else {}
 
     def total(name: str) -> int:
         return int(sum(stage.get(name, 0) for stage in stages.values()))
