@@ -11,7 +11,7 @@ from typing import Any
 from everview.layout.placement import Placement
 from everview.layout.shares import Shares
 from everview.query.conjunctive import Atom, StageSource
-from everview.query.expression import Call, Expression, columns_of, to_json
+from everview.query.expression import Call, ColumnRef, Expression, columns_of, to_json
 from everview.query.logical_view import Core
 from everview.schema.datatype import BIGINT, BOOLEAN
 from everview.schema.table import Column, Table
@@ -112,7 +112,10 @@ def _routes(atom: Atom, shares: Shares, table: Table) -> tuple[tuple[Route, ...]
     routes, free = [], []
     for dimension, stride in zip(shares.dimensions, shares.strides, strict=True):
         if dimension.spreads(atom):
-            hashed = tuple(over(bindings[v], table) for v in dimension.variables)
+            given = [bindings[v] for v in dimension.variables] or [
+                ColumnRef(c.name, c.type, c.nullable) for c in table.columns
+            ]
+            hashed = tuple(over(e, table) for e in given)
             routes.append(Route(dimension.share, stride, hashed))
         else:
             free.append([i * stride for i in range(dimension.share)])

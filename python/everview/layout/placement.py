@@ -1,8 +1,8 @@
 """Where each stage of a view runs: in which fragment, and on which shard each of its rows stands.
 
-What: stages are placed in their order. A core that reads tables begins in the first fragment and has a grid of its own. A core that reads
-stages runs beside them if their rows already stand where its grid would send them; otherwise it begins the next fragment, and they are
-exchanged. Stages that treat each row alone run where their input is. One that puts rows together runs there too if all it puts together
+What: stages are placed in their order. A core that reads tables alone is in the first fragment and has a grid of its own. A core that reads
+stages runs beside them if their rows already stand where its grid would send them; otherwise (or if that would bring tables to one shard) it
+begins the next fragment, and they are exchanged. Stages that treat each row alone run where their input is. One that puts rows together runs there too if all it puts together
 stands on one shard; otherwise it is split, and its second half begins the next fragment.
 Representation: ``Placement`` has the stages with splits done: every exchange is an atom of a core that reads a stage of an earlier fragment.
 A ``Spread`` names the columns whose hashes tell the shard of a row; None if the row does not tell.
@@ -128,7 +128,8 @@ class _Placer:
             grids = (self._grid_of(query, a) for a in beside)
             fitting = (g for g in grids if g is not None and all(self._stands(a, g) for a in beside))
             found = next(fitting, None)
-            if found is None:
+            gathers_tables = found == () and self._shards > 1 and _reads_tables(query)
+            if found is None or gathers_tables:
                 fragment += 1
                 shares = choose_shares(query, self._shards, self._sizes, self._heaviest.get(at))
             else:
@@ -267,9 +268,13 @@ def _joined_columns(query: ConjunctiveQuery, stage: int) -> dict[str, int]:
     return found
 
 
+def _reads_tables(query: ConjunctiveQuery) -> bool:
+    return any(not isinstance(a.source, StageSource) for a in query.atoms)
+
+
 def _spread_of(query: ConjunctiveQuery, shares: Shares) -> Spread | None:
     """Where the results of a core stand."""
-    if not shares.variables <= set(query.head):
+    if not shares.are_told_by(query.head):
         return None
     return Spread(tuple((d.variables, d.share) for d in shares.dimensions))
 

@@ -26,7 +26,7 @@ _UNKNOWN_SIZE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of the grid. ``variables`` are hashed together; ``atom`` is set if only that atom is spread by it."""
+    """A dimension of the grid. ``variables`` are hashed together, whole rows if there are none; ``atom`` is set if only that atom is spread by it."""
 
     variables: tuple[str, ...]
     share: int
@@ -37,7 +37,7 @@ class Dimension:
         return self.atom == atom.name if self.atom is not None else set(self.variables) <= set(atom.variables)
 
     def __str__(self) -> str:
-        return ", ".join(self.variables)
+        return ", ".join(self.variables) or "whole rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,12 @@ class Shares:
 
     @property
     def variables(self) -> frozenset[str]:
-        """The variables that tell the shard of a result."""
+        """The variables by which rows are spread."""
         return frozenset(v for d in self.dimensions for v in d.variables)
+
+    def are_told_by(self, head: tuple[str, ...]) -> bool:
+        """Whether these variables of a result tell its shard."""
+        return all(d.variables and set(d.variables) <= set(head) for d in self.dimensions)
 
     def coordinates(self, shard: int) -> tuple[int, ...]:
         """The place of a shard in the grid."""
@@ -115,7 +119,8 @@ def judge(
 
 def _rank(query: ConjunctiveQuery, shares: Shares) -> tuple[float, float, int, int]:
     """The order among grids: smallest load, then least replication, then results that tell their shard."""
-    return round(shares.load, 9), shares.total, len(shares.variables - set(query.head)), shares.shards
+    hidden = sum(not (d.variables and set(d.variables) <= set(query.head)) for d in shares.dimensions)
+    return round(shares.load, 9), shares.total, hidden, shares.shards
 
 
 def spreading_variables(query: ConjunctiveQuery) -> tuple[str, ...]:
@@ -135,8 +140,7 @@ def _grids(query: ConjunctiveQuery, shards: int) -> Iterator[tuple[Dimension, ..
     for atom in query.joined_atoms:
         if not set(shared) & set(atom.variables):
             own = tuple(v for v in atom.variables if v in query.head) or atom.variables
-            if own:
-                candidates.append(Dimension(own, 1, atom.name))
+            candidates.append(Dimension(own, 1, atom.name))
     for vector in _vectors(len(candidates), shards):
         pairs = zip(candidates, vector, strict=True)
         yield tuple(Dimension(c.variables, share, c.atom) for c, share in pairs if share > 1)

@@ -51,7 +51,10 @@ class _Plain:
             columns = [[c.name.lower(), self.value(column)] for c, column in named if column in self._used]
             return ["scan", value.table.name.lower(), value.is_view, columns]
         if is_dataclass(value):
-            return [type(value).__name__, *(self.value(getattr(value, f.name)) for f in fields(value) if f.compare and f.init)]
+            return [
+                type(value).__name__,
+                *(self.value(getattr(value, f.name)) for f in fields(value) if f.compare and f.init),
+            ]
         if isinstance(value, tuple | list):
             return [self.value(v) for v in value]
         return value if isinstance(value, bool | int | str | None) else repr(value)
