@@ -9,6 +9,7 @@ LAYERS = [
     ("errors", "machine"),
     ("schema",),
     ("query",),
+    ("aggregates",),
     ("relational",),
     ("sql", "analysis"),
     ("rules", "extract"),

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from everview.aggregates import FUNCTIONS, AggregateFunction
 from everview.query.expression import Call, Expression, Literal, is_null_on_nulls
-from everview.query.logical_view import Aggregate, Function
+from everview.query.logical_view import Aggregate
 from everview.relational.plan import AggregateCall
-from everview.schema.datatype import BIGINT, DOUBLE, DataType, Kind
-from everview.sql.coercion import MAX_PRECISION, arithmetic, cast_to
+from everview.schema.datatype import BIGINT, MAX_PRECISION, DataType, Kind
+from everview.sql.coercion import arithmetic, cast_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,10 +43,9 @@ class AggregatePlanner:
         """
         argument = call.argument
         if argument is None:
-            return Aggregate("", Function(call.function), call.type, call.nullable)
-        function = Function(call.function)
-        if function is not Function.COUNT:
-            argument = cast_to(argument, accumulated(argument.type))
+            return Aggregate("", call.function, call.type, call.nullable)
+        function = FUNCTIONS[call.function]
+        argument = cast_to(argument, function.accumulated(argument.type))
         factors = self._factors(function, argument) if self._factoring else None
         if factors is not None and any(
             self._core.is_optional(a) and not is_null_on_nulls(f) for a, f in factors.items()
@@ -53,20 +53,20 @@ class AggregatePlanner:
             factors = None  # it may count where there is no row
         if factors is None:
             self._core.request_columns([argument])
-            return Aggregate("", function, call.type, call.nullable, argument.type, argument)
-        total = None if function is Function.COUNT else self._component("sum", factors)
+            return Aggregate("", function.name, call.type, call.nullable, argument.type, argument)
+        total = self._component("sum", factors) if function.sums else None
         present = {atom: _is_present(factor) for atom, factor in factors.items() if factor.nullable}
         count = self._component("count", present) if present else None
-        return Aggregate("", function, call.type, call.nullable, argument.type, sum=total, count=count)
+        return Aggregate("", function.name, call.type, call.nullable, argument.type, sum=total, count=count)
 
-    def _factors(self, function: Function, argument: Expression) -> Mapping[str, Expression] | None:
+    def _factors(self, function: AggregateFunction, argument: Expression) -> Mapping[str, Expression] | None:
         block = self._core.block
         atoms = block.atoms_of(argument)
         if len(atoms) <= 1:
-            if function is not Function.COUNT and argument.type.is_floating:
+            if function.sums and argument.type.is_floating:
                 return None
             return {atoms[0] if atoms else block.first_atom: argument}
-        return None if function is Function.COUNT else _factorised(argument, block)
+        return _factorised(argument, block) if function.sums else None
 
     def _component(self, kind: str, factors: Mapping[str, Expression]) -> str:
         key = tuple(factors.items())
@@ -75,13 +75,6 @@ class AggregatePlanner:
             self._count += 1
             self._core.add_component(self._components[key], factors)
         return self._components[key]
-
-
-def accumulated(data_type: DataType) -> DataType:
-    """The type a sum is accumulated in: BIGINT, DOUBLE or the decimal itself."""
-    if data_type.is_integer:
-        return BIGINT
-    return DOUBLE if data_type.is_floating else data_type
 
 
 def _is_present(factor: Expression) -> Expression:

@@ -38,6 +38,7 @@ from everview.query.expression import (
     occurrences,
     rewrite,
 )
+from everview.query.names import unique_name
 from everview.relational.plan import columns_read
 from everview.schema.datatype import BIGINT, DataType, Kind, decimal
 from everview.sql.coercion import cast_to, common_type, compare, decimal_for
@@ -304,15 +305,6 @@ class CoreBuilder:
 def _split(conditions: Iterable[Condition]) -> list[Condition]:
     """Conditions with what AND combines taken apart."""
     return [replace(c, expression=part) for c in conditions for part in _conjuncts(c.expression)]
-
-
-def unique_name(name: str, taken: set[str]) -> str:
-    """``name``, numbered if it is taken; it is taken from then on."""
-    found, number = name, 2
-    while found.lower() in taken:
-        found, number = f"{name}_{number}", number + 1
-    taken.add(found.lower())
-    return found
 
 
 def identifier_of(expression: Expression) -> str:

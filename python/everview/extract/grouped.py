@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from everview.extract.components import AggregatePlanner
-from everview.extract.core_builder import CoreBuilder, Term, identifier_of, unique_name
+from everview.extract.core_builder import CoreBuilder, Term, identifier_of
 from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction, rewrite
 from everview.query.logical_view import Aggregate, Core, Distinct, Filter, GroupAggregate, Map, OutputColumn, Stage
+from everview.query.names import unique_name
 from everview.relational.plan import columns_read
 
 if TYPE_CHECKING:

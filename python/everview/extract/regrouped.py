@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everview.extract.components import accumulated
-from everview.extract.core_builder import identifier_of, unique_name
+from everview.aggregates import FUNCTIONS
+from everview.extract.core_builder import identifier_of
 from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction, rewrite
-from everview.query.logical_view import Aggregate, Distinct, Filter, Function, GroupAggregate, Map, OutputColumn, Stage
+from everview.query.logical_view import Aggregate, Distinct, Filter, GroupAggregate, Map, OutputColumn, Stage
+from everview.query.names import unique_name
 from everview.sql.coercion import cast_to
 
 if TYPE_CHECKING:
@@ -31,14 +32,14 @@ def extract_regrouped(
     aggregates: list[Aggregate] = []
     taken = {key.name.lower() for key in keys}
     for column, call in node.calls:
-        function, argument = Function(call.function), call.argument
+        function, argument = FUNCTIONS[call.function], call.argument
         reference = None
         if argument is not None:
-            data_type = argument.type if function is Function.COUNT else accumulated(argument.type)
+            data_type = function.accumulated(argument.type)
             reference = computed.add("", cast_to(over(argument, columns), data_type))
         name = unique_name(column.name or f"agg_{len(aggregates)}", taken)
         argument_type = None if reference is None else reference.type
-        aggregates.append(Aggregate(name, function, call.type, call.nullable, argument_type, reference))
+        aggregates.append(Aggregate(name, function.name, call.type, call.nullable, argument_type, reference))
         found[column] = ColumnRef(name, call.type, call.nullable)
     stages.append(Map(stage, tuple((n, e) for e, n in computed.names.items())))
     if aggregates or not keys:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from everview.errors import cut
 from everview.extract.attach import NotAttachableError, UnfitConditionError
 from everview.extract.block import Leaf, block_of, is_block
-from everview.extract.core_builder import CoreBuilder, unique_name
+from everview.extract.core_builder import CoreBuilder
 from everview.extract.grouped import Above, extract_grouped
 from everview.extract.regrouped import extract_regrouped, over
 from everview.query.conjunctive import StageSource
 from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction
 from everview.query.logical_view import Core, Distinct, Filter, LogicalView, Map, OutputColumn, Stage, Union
+from everview.query.names import unique_name
 from everview.relational.canonical import canonical
 from everview.relational.plan import (
     Aggregate,

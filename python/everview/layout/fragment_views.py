@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from everview.layout.partials import reading
-from everview.layout.placement import Placed, Placement
+from everview.layout.placement import Placement
 from everview.query.conjunctive import Atom, StageSource, TableSource, ViewSource
 from everview.query.logical_view import Core, LogicalView, Stage, Union, inputs_of
 
@@ -20,13 +20,16 @@ from everview.query.logical_view import Core, LogicalView, Stage, Union, inputs_
 def build_views(
     placement: Placement, fragment: int, feeds: Mapping[tuple[int, str], str], view: LogicalView
 ) -> Iterator[tuple[int, LogicalView]]:
-    """The views of a fragment, each with the number of the stage that is its result."""
+    """The views of a fragment, each with the number of the stage that is its result. ``feeds``: the feed of a core's atom."""
     owner = _owners(placement, fragment)
     for stage in sorted(set(owner.values())):
-        last = stage == len(placement.stages) - 1
-        name = view.name if last else _local_name(stage)
-        members = [at for at, owned_by in owner.items() if owned_by == stage]
-        yield stage, _view(name, view, placement.stages, sorted(members), owner, feeds)
+        builder = _Builder(placement, owner, feeds)
+        for member in sorted(at for at, owned_by in owner.items() if owned_by == stage):
+            builder.add(member)
+        if stage == len(placement.stages) - 1:
+            yield stage, replace(view, stages=tuple(builder.built))
+        else:
+            yield stage, LogicalView(_local_name(stage), view.sql, tuple(builder.built))
 
 
 def _local_name(stage: int) -> str:
@@ -44,50 +47,54 @@ def _owners(placement: Placement, fragment: int) -> dict[int, int]:
     for at in reversed(range(len(stages))):
         if stages[at].fragment != fragment:
             continue
-        by = readers.get(at, [])
-        owners = {owner.get(reader) for reader in by}  # None: a reader in another fragment
+        owners = {owner.get(reader) for reader in readers.get(at, [])}  # None: a reader in another fragment
         only = owners.pop() if len(owners) == 1 else None
         owner[at] = at if only is None else only
     return owner
 
 
-def _view(
-    name: str,
-    view: LogicalView,
-    stages: tuple[Placed, ...],
-    members: list[int],
-    owner: Mapping[int, int],
-    feeds: Mapping[tuple[int, str], str],
-) -> LogicalView:
-    built: list[Stage] = []
-    position: dict[int, int] = {}
+class _Builder:
+    """Collects the stages of one view in ``built``."""
 
-    def atom_of(at: int, atom: Atom) -> Atom:
-        feed = feeds.get((at, atom.name))
+    def __init__(self, placement: Placement, owner: Mapping[int, int], feeds: Mapping[tuple[int, str], str]) -> None:
+        self.built: list[Stage] = []
+        self._position: dict[int, int] = {}
+        self._stages = placement.stages
+        self._owner = owner
+        self._feeds = feeds
+
+    def add(self, at: int) -> None:
+        """Add a stage of the placement; those it reads are added before."""
+        stage = self._stages[at].stage
+        match stage:
+            case Core(query=query):
+                stage = Core(replace(query, atoms=tuple(self._atom(at, a) for a in query.atoms)))
+            case Union(inputs=inputs):
+                stage = replace(stage, inputs=tuple(self._place(i) for i in inputs))
+            case _:
+                stage = replace(stage, input=self._place(stage.input))
+        self.built.append(stage)
+        self._position[at] = len(self.built) - 1
+
+    def _atom(self, at: int, atom: Atom) -> Atom:
+        feed = self._feeds.get((at, atom.name))
         if feed is not None:
             return replace(atom, source=TableSource(feed))
         assert isinstance(atom.source, StageSource)
-        stage = atom.source.stage
-        here = StageSource(position[stage]) if stage in position else ViewSource(_local_name(owner[stage]))
-        return replace(atom, source=here)
+        return replace(atom, source=self._source(atom.source.stage))
 
-    def place(stage: int) -> int:
-        if stage not in position:
-            query = reading(stage, stages[stage].stage.columns)
-            source = ViewSource(_local_name(owner[stage]))
-            built.append(Core(replace(query, atoms=tuple(replace(a, source=source) for a in query.atoms))))
-            position[stage] = len(built) - 1
-        return position[stage]
+    def _source(self, stage: int) -> StageSource | ViewSource:
+        """A stage of this fragment as an atom reads it: of this view, or another view's result."""
+        if stage in self._position:
+            return StageSource(self._position[stage])
+        return ViewSource(_local_name(self._owner[stage]))
 
-    for at in members:
-        stage = stages[at].stage
-        match stage:
-            case Core(query=query):
-                built.append(Core(replace(query, atoms=tuple(atom_of(at, a) for a in query.atoms))))
-            case Union(inputs=inputs):
-                built.append(replace(stage, inputs=tuple(place(i) for i in inputs)))
-            case _:
-                built.append(replace(stage, input=place(stage.input)))
-        position[at] = len(built) - 1
-    warnings = view.warnings if name == view.name else ()
-    return LogicalView(name, view.sql, tuple(built), warnings=warnings)
+    def _place(self, stage: int) -> int:
+        """The position of a stage; the result of another view is read through a core."""
+        if stage not in self._position:
+            query = reading(stage, self._stages[stage].stage.columns)
+            self.built.append(
+                Core(replace(query, atoms=tuple(replace(a, source=self._source(stage)) for a in query.atoms)))
+            )
+            self._position[stage] = len(self.built) - 1
+        return self._position[stage]

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from everview.aggregates import FUNCTIONS
 from everview.query.conjunctive import Atom, ConjunctiveQuery, StageSource, Variable
-from everview.query.expression import Call, ColumnRef, Expression, Literal
-from everview.query.logical_view import Aggregate, Core, Distinct, Function, GroupAggregate, Map, OutputColumn, Stage
-from everview.schema.datatype import BIGINT, DOUBLE, DataType, Kind, decimal
+from everview.query.expression import ColumnRef, Expression
+from everview.query.logical_view import Aggregate, Core, Distinct, GroupAggregate, Map, OutputColumn, Stage
+from everview.query.names import unique_name
+from everview.schema.datatype import DOUBLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +64,17 @@ class _Partials:
         self.groups = groups
         self.columns: list[Aggregate] = []
         self._taken = {c.name.lower() for c in groups.columns}
-        self._count_of: dict[str, str] = {}
-        self._sum_of: dict[str, str] = {}
-        for aggregate in groups.aggregates:
-            counted = replace(
-                aggregate, function=Function.COUNT, type=BIGINT, nullable=False, argument_type=None, sum=None
-            )
-            self._count_of[aggregate.name] = self._column(counted)
-            if aggregate.function is not Function.COUNT:
-                kind = _sum_type(aggregate.argument_type or BIGINT)
-                total = replace(aggregate, function=Function.SUM, type=kind, nullable=True)
-                self._sum_of[aggregate.name] = self._column(total)
+        self._columns_of = {
+            a.name: [self._column(wanted) for wanted in FUNCTIONS[a.function].partials(a)] for a in groups.aggregates
+        }
 
-    def _column(self, wanted: Aggregate) -> str:
-        """The name of the partial column that holds this; equal ones are shared."""
+    def _column(self, wanted: Aggregate) -> ColumnRef:
+        """The partial column that holds this; equal ones are shared."""
         same = next((c for c in self.columns if replace(c, name="") == replace(wanted, name="")), None)
-        if same is not None:
-            return same.name
-        number = len(self.columns)
-        name = f"partial_{number}"
-        while name in self._taken:
-            name += "_"
-        self.columns.append(replace(wanted, name=name))
-        return name
+        if same is None:
+            same = replace(wanted, name=unique_name(f"partial_{len(self.columns)}", self._taken))
+            self.columns.append(same)
+        return ColumnRef(same.name, same.type, same.nullable)
 
     def merging(self, at: int) -> list[Stage]:
         """The stages that add up the partial rows of each group, which are stage number ``at``."""
@@ -94,47 +84,15 @@ class _Partials:
         components = tuple(c.name for c in exact)
         keys = self.groups.keys
         core = Core(reading(at, (*keys, *rounded), factors=factors, components=components))
-        means = [a for a in self.groups.aggregates if a.function is Function.AVG and self._is_rounded(a)]
-        aggregates = [self._merged(a) for a in self.groups.aggregates]
-        counts = {a.name: Aggregate(self._count_of[a.name], Function.COUNT, BIGINT, False) for a in means}
-        counts = {name: replace(count, count=count.name) for name, count in counts.items()}
-        merged = GroupAggregate(at + 1, keys, (*aggregates, *dict.fromkeys(counts.values())))
-        if not means:
-            return [core, merged]
-        expressions: list[tuple[str, Expression]] = [(k.name, _reference(k)) for k in keys]
-        for column in self.groups.aggregates:
-            here: Expression = ColumnRef(column.name, column.type, column.nullable)
-            if column in means:
-                here = _mean(here, ColumnRef(counts[column.name].name, BIGINT, nullable=False))
-            expressions.append((column.name, here))
-        return [core, merged, Map(at + 2, tuple(expressions))]
-
-    def _is_rounded(self, aggregate: Aggregate) -> bool:
-        return _sum_type(aggregate.argument_type or BIGINT) == DOUBLE
-
-    def _merged(self, aggregate: Aggregate) -> Aggregate:
-        count = self._count_of[aggregate.name]
-        if aggregate.function is Function.COUNT:
-            return replace(aggregate, argument_type=None, argument=None, sum=None, count=count)
-        total = self._sum_of[aggregate.name]
-        if self._is_rounded(aggregate):
-            argument = ColumnRef(total, DOUBLE, nullable=True)
-            return replace(aggregate, function=Function.SUM, argument=argument, sum=None, count=None)
-        return replace(aggregate, argument=None, sum=total, count=count)
-
-
-def _sum_type(argument: DataType) -> DataType:
-    """The type of partial sums: DOUBLE, or a decimal of the argument's scale that holds all 128 bits can."""
-    if argument.is_floating:
-        return DOUBLE
-    return decimal(38, argument.scale if argument.kind is Kind.DECIMAL else 0)
-
-
-def _reference(column: OutputColumn) -> ColumnRef:
-    return ColumnRef(column.name, column.type, column.nullable)
-
-
-def _mean(total: Expression, count: Expression) -> Expression:
-    """``total / count`` as doubles; NULL where there is nothing to count."""
-    counted = Call("nullif", (count, Literal(0, BIGINT)), BIGINT, nullable=True)
-    return Call("divide", (total, Call("cast", (counted,), DOUBLE, nullable=True)), DOUBLE, nullable=True)
+        aggregates: list[Aggregate] = []
+        values: list[tuple[str, Expression]] = [(k.name, ColumnRef(k.name, k.type, k.nullable)) for k in keys]
+        for aggregate in self.groups.aggregates:
+            merged = FUNCTIONS[aggregate.function].merged(aggregate, self._columns_of[aggregate.name])
+            names = [aggregate.name, *(unique_name("merged", self._taken) for _ in merged.aggregates[1:])]
+            aggregates += [replace(a, name=name) for a, name in zip(merged.aggregates, names, strict=True)]
+            parts = [ColumnRef(a.name, a.type, a.nullable) for a in aggregates[-len(names) :]]
+            values.append((aggregate.name, parts[0] if merged.value is None else merged.value(parts)))
+        groups = GroupAggregate(at + 1, keys, tuple(aggregates))
+        if len(groups.columns) == len(values):
+            return [core, groups]
+        return [core, groups, Map(at + 2, tuple(values))]

@@ -195,7 +195,7 @@ def operator_text(stage: Stage) -> str:
         parts = []
         for a in stage.aggregates:
             over = expression_text(a.argument) if a.argument is not None else a.sum or a.count or "*"
-            parts.append(f"{a.name} = {a.function.value.upper()}({over})")
+            parts.append(f"{a.name} = {a.function.upper()}({over})")
         return f"{'by ' + keys if keys else 'one row'}: {', '.join(parts) or 'keys only'}"
     if isinstance(stage, Map):
         texts = ((n, expression_text(e)) for n, e in stage.expressions)

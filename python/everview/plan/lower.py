@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from everview.aggregates import FUNCTIONS
 from everview.analysis.classification import Classification, classify
 from everview.analysis.normalise import merge_equal_atoms
 from everview.errors import InternalError
@@ -55,7 +56,6 @@ from everview.query.logical_view import (
     Core,
     Distinct,
     Filter,
-    Function,
     GroupAggregate,
     LogicalView,
     Map,
@@ -168,7 +168,7 @@ def _reads_deltas_always(view: LogicalView, core: int, classification: Classific
 def _may_refuse(stage: Stage) -> bool:
     """Whether a stage may refuse a row: a sum that does not fit its type, an expression that fails."""
     if isinstance(stage, GroupAggregate):
-        return any(a.function is not Function.COUNT and not a.type.is_floating for a in stage.aggregates)
+        return any(FUNCTIONS[a.function].may_refuse(a.type) for a in stage.aggregates)
     if isinstance(stage, Map):
         return any(may_fail(e) for _, e in stage.expressions)
     return isinstance(stage, Filter) and may_fail(stage.predicate)
@@ -318,7 +318,7 @@ def _lower_aggregate(aggregate: Aggregate, components: tuple[str, ...], index: M
         return components.index(name)
 
     return AggregatePlan(
-        function=aggregate.function.value,
+        function=aggregate.function,
         type=str(aggregate.type),
         argument_type=None if aggregate.argument_type is None else str(aggregate.argument_type),
         argument=None if aggregate.argument is None else to_json(aggregate.argument, index),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from everview.query.conjunctive import ConjunctiveQuery, StageSource
 from everview.query.expression import Expression
@@ -37,17 +36,9 @@ class Core:
         return tuple(OutputColumn(v.name, v.type, v.nullable) for v in found)
 
 
-class Function(StrEnum):
-    """The aggregate functions."""
-
-    COUNT = "count"
-    SUM = "sum"
-    AVG = "avg"
-
-
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate of a group.
+    """One aggregate of a group. ``function`` is one of ``everview.aggregates``.
 
     Where the argument factors over the atoms, ``sum`` and ``count`` name the core's components that hold the sum of
     the argument and the number of its non-NULL values (None: the multiplicity). Otherwise ``argument`` is an
@@ -56,7 +47,7 @@ class Aggregate:
     """
 
     name: str
-    function: Function
+    function: str
     type: DataType
     nullable: bool
     argument_type: DataType | None = None

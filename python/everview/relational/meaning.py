@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from itertools import count
 from typing import Any
 
-from everview.query.expression import PlanColumn
+from everview.query.expression import Call, Expression, PlanColumn
 from everview.relational.plan import (
     Apply,
     Distinct,
@@ -43,9 +43,9 @@ class _Plain:
 
     def value(self, value: Any) -> Any:
         if isinstance(value, PlanColumn):
-            if value not in self._numbers:
-                self._numbers[value] = next(self._next)
-            return ["column", self._numbers[value], str(value.type)]
+            return self._column(value)
+        if isinstance(value, Call):
+            return self._call(value)
         if isinstance(value, Scan):
             named = zip(value.table.columns, value.columns, strict=True)
             columns = [[c.name.lower(), self.value(column)] for c, column in named if column in self._used]
@@ -58,6 +58,24 @@ class _Plain:
         if isinstance(value, tuple | list):
             return [self.value(v) for v in value]
         return value if isinstance(value, bool | int | str | None) else repr(value)
+
+    def _column(self, column: PlanColumn) -> Any:
+        if column not in self._numbers:
+            self._numbers[column] = next(self._next)
+        return ["column", self._numbers[column], str(column.type)]
+
+    def _call(self, call: Call) -> Any:
+        """A call and its arguments one after another, which are too deep for recursion sometimes: the operation, then each argument."""
+        found: list[Any] = []
+        waiting: list[Expression] = [call]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, Call):
+                found.append([part.op, len(part.args), str(part.type)])
+                waiting += reversed(part.args)
+            else:
+                found.append(self.value(part))
+        return found
 
 
 def _used(node: Node) -> set[PlanColumn]:

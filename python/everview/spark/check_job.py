@@ -9,13 +9,13 @@ Rows that a run has set aside are left out by its dead letters where they alone 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructField, StructType
 from pyspark.sql.window import Window
@@ -29,9 +29,7 @@ from everview.spark.inputs import UNREAD, prepare
 from everview.spark.job import Job, View
 from everview.spark.job_tables import open_declared
 from everview.spark.maintain import tables_read
-from everview.spark.result import full_result
 from everview.spark.run_job import end_session, start_session
-from everview.spark.sinks.read import read_delta, read_postgres
 from everview.spark.table_input import BAD, Declared, Prepared
 from everview.spark.types import to_spark
 
@@ -197,40 +195,17 @@ def _dead_letters(spark: SparkSession, job: Job, view: View, declared: Declared)
 
 def sink_contents(spark: SparkSession, job: Job, view: View, expected: StructType) -> DataFrame:
     """The rows that a view's sink holds; those of a console sink are in the checkpoint."""
-    sink = view.sink
     schema = StructType([StructField(c.name, c.dataType) for c in expected.fields])
-    found: DataFrame | None = None
-    if sink.kind == "console":
-        found = _or_none(lambda: full_result(spark, job.checkpoint_of(view.name)))
-    elif sink.kind == "parquet":
-        found = _or_none(lambda: spark.read.parquet(sink.path or "").select(*map(_column, schema.names)))
-    elif sink.kind == "delta":
-        found = read_delta(spark, sink.path or "", schema, storage_options=sink.storage_options)
-    else:
-        found = read_postgres(spark, sink.dsn or "", sink.table or "", schema, namespace=sink.schema)
+    checkpoint = job.checkpoint_of(view.name)
+    found = view.sink.contents(spark, schema, checkpoint)
     if found is None:
-        place = sink.target if sink.kind != "console" else job.checkpoint_of(view.name)
+        place = checkpoint if view.sink.place is None else view.sink.target
         raise CheckpointError(
             "NO_RESULT",
             f"view `{view.name}`: there is nothing in {place} yet",
             hint=f"run the job first: everview run {job.file.name}",
         )
     return found
-
-
-def _or_none(read: Callable[[], DataFrame]) -> DataFrame | None:
-    """What is read, None if it is not there."""
-    try:
-        return read()
-    except PySparkException as error:
-        if error.getCondition() in _ABSENT:
-            return None
-        raise
-
-
-_ABSENT = frozenset(
-    ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "STDS_FAILED_TO_READ_STATE_SCHEMA", "STDS_OFFSET_LOG_UNAVAILABLE")
-)
 
 
 def _column(name: str) -> Column:

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 from everview.errors import PipelineError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
@@ -22,9 +22,9 @@ from everview.spark.dispatch import TIMESTAMP, VERSION
 from everview.spark.job_keys import Section, job_error, near
 from everview.spark.job_schema import KnownTable, SchemaTextError, check_sink_key, check_sql, read_schema
 from everview.spark.maintain import OnBadRows
+from everview.spark.sinks import JOB_SINKS, JobSink
 from everview.spark.table_input import Kind, TimeUnit
 
-SinkKind = Literal["parquet", "delta", "postgres", "console"]
 AVAILABLE_NOW = "available-now"
 
 _JOB = ("name", "master", "shards", "trigger", "checkpoint", "on_bad_rows", "dead_letters", "spark", "tables", "views")
@@ -33,12 +33,6 @@ _TABLE = (
     *("sequence", "delete_when", "column", "row_schema", "time_unit"),
 )
 _VIEW = ("sql", "sql_file", "sink")
-_SINK = {
-    "parquet": ("kind", "path", "key", "buckets"),
-    "delta": ("kind", "path", "key", "storage_options"),
-    "postgres": ("kind", "dsn", "table", "schema", "key"),
-    "console": ("kind",),
-}
 _CHANGES = ("inserts", "changes", "upserts", "debezium")
 _OF_CHANGES = {
     "sequence": ("upserts", "debezium"),
@@ -74,31 +68,12 @@ class TableSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
-    """Where a view goes. Which fields have a meaning depends on ``kind``."""
-
-    kind: SinkKind
-    path: str | None = None
-    dsn: str | None = None
-    table: str | None = None
-    schema: str | None = None
-    key: tuple[str, ...] | None = None
-    buckets: int = 8
-    storage_options: Mapping[str, str] | None = None
-
-    @property
-    def target(self) -> str:
-        """The target for people."""
-        return f"the table {self.table}" if self.kind == "postgres" else self.path or "the console"
-
-
-@dataclass(frozen=True, slots=True)
 class View:
     """A query and its sink."""
 
     name: str
     sql: str
-    sink: Sink
+    sink: JobSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,41 +291,28 @@ def _sql(section: Section) -> str:
     return text.strip().removesuffix(";").rstrip()
 
 
-def _sink(section: Section, columns: tuple[OutputColumn, ...] | None) -> Sink:
-    section.require("kind", f"use one of {', '.join(_SINK)}")
-    kind = section.choice("kind", tuple(_SINK))
+def _sink(section: Section, columns: tuple[OutputColumn, ...] | None) -> JobSink:
+    section.require("kind", f"use one of {', '.join(JOB_SINKS)}")
+    kind = section.choice("kind", tuple(JOB_SINKS))
     assert kind is not None
-    section.refuse_unknown(_SINK[kind])
-    if kind in ("parquet", "delta"):
-        section.require("path", "name the directory of the table")
-    if kind == "postgres":
-        section.require("dsn", 'give the connection, for example "host=db dbname=sales user=everview"')
-        section.require("table", "name the table")
+    section.refuse_unknown(("kind", *JOB_SINKS[kind].keys))
     key = section.names("key") or None
     names = [c.name for c in columns or ()]
     for column in key or ():
         if columns is not None and column not in names:
             raise section.error("key", f"names `{column}`, which is no column of the view", near(column, names))
-    return Sink(
-        kind=cast("SinkKind", kind),
-        path=section.path("path"),
-        dsn=section.text("dsn"),
-        table=section.text("table"),
-        schema=section.text("schema"),
-        key=key,
-        buckets=section.positive("buckets", 8),
-        storage_options=section.settings("storage_options") or None,
-    )
+    return JOB_SINKS[kind].read(section, key)
 
 
 def _refuse_shared_targets(file: Path, views: Mapping[str, View]) -> None:
     """Two views in one target would each take the other's rows for its own."""
     seen: dict[tuple[str | None, ...], str] = {}
     for view in views.values():
-        sink = view.sink
-        target = (sink.path, sink.dsn, sink.schema, sink.table)
-        if sink.kind != "console" and target in seen:
-            key = f"views.{view.name}.sink.{'table' if sink.kind == 'postgres' else 'path'}"
+        target = view.sink.place
+        if target is None:
+            continue
+        if target in seen:
+            key = f"views.{view.name}.sink.{view.sink.keys[0]}"
             message = f"is the target of the view `{seen[target]}` too"
             raise job_error("JOB_INVALID_VALUE", file, key, message, "give each view its own")
         seen[target] = view.name

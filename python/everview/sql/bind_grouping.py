@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from everview.aggregates import FUNCTIONS
 from everview.errors import SchemaError
 from everview.query.expression import Expression, PlanColumn, parts, rewrite
 from everview.relational.plan import Aggregate, AggregateCall, Condition, Filter, Node
 from everview.schema.datatype import BIGINT
-from everview.sql.coercion import as_number, avg_type, condition, sum_type
+from everview.sql.coercion import as_number, condition
 from everview.sql.expressions import ExpressionLowering
 from everview.sql.literal import CoercionError
 from everview.sql.reject import mismatch, reject
@@ -52,14 +53,18 @@ class AggregateCollector:
         return any(part in found for part in parts(expression))
 
     def _call(self, lowering: ExpressionLowering, function: str, node: exp.Expr) -> AggregateCall:
-        if isinstance(node, exp.Star) and function == "count":
-            return AggregateCall(function, None, BIGINT, nullable=False)
-        argument = lowering.without_aggregates().lower(node)
-        if function == "count":
-            return AggregateCall(function, argument if argument.nullable else None, BIGINT, nullable=False)
-        argument = as_number(argument, function.upper())
-        data_type = sum_type(argument.type) if function == "sum" else avg_type(argument.type)
-        return AggregateCall(function, argument, data_type, nullable=argument.nullable or not self._grouped)
+        found = FUNCTIONS[function]
+        if isinstance(node, exp.Star) and found.takes_rows:
+            return AggregateCall(found.name, None, found.result_type(BIGINT), nullable=False)
+        argument: Expression | None = lowering.without_aggregates().lower(node)
+        assert argument is not None
+        if not found.takes_rows:
+            argument = as_number(argument, function.upper())
+        nullable = found.is_nullable(argument_nullable=argument.nullable, grouped=self._grouped)
+        data_type = found.result_type(argument.type)
+        if found.takes_rows and not argument.nullable:
+            argument = None  # every row has a value
+        return AggregateCall(found.name, argument, data_type, nullable)
 
 
 class Grouping:

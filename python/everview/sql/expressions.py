@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
+from everview.aggregates import SPELLINGS
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BINARY, BOOLEAN, DATE, INT, NULL, STRING, Kind
 from everview.sql import functions
@@ -337,10 +338,10 @@ class ExpressionLowering:
 
     def _call(self, node: exp.Anonymous) -> Expression:
         name = node.name.lower()
-        if name in functions.AGGREGATES:
+        if name in SPELLINGS:
             if self._aggregate is None:
                 raise reject("MISPLACED_AGGREGATE", self.sql, node, name=name.upper())
-            return self._aggregate(self, "avg" if name == "mean" else name, node)
+            return self._aggregate(self, SPELLINGS[name].name, node)
         function = functions.SCALARS.get(name)
         if function is None:
             raise self._unknown_function(node, name)
@@ -366,7 +367,7 @@ class ExpressionLowering:
             return reject("NONDETERMINISTIC_FUNCTION", self.sql, node, name=name.upper())
         if name in functions.WINDOW_ONLY:
             return reject("WINDOW_FUNCTION", self.sql, node)
-        known = [*functions.SCALARS, *functions.AGGREGATES]
+        known = [*functions.SCALARS, *SPELLINGS]
         hint = close_matches(name, known) or ""
         why = "it is not among the supported functions"
         return reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name.upper(), why=why, hint=hint)

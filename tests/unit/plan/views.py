@@ -9,7 +9,6 @@ from everview.query.logical_view import (
     Core,
     Distinct,
     Filter,
-    Function,
     GroupAggregate,
     LogicalView,
     Map,
@@ -72,7 +71,7 @@ def tpch_q3(keyed=True):
         components=("revenue",),
     )
     keys = (OutputColumn("o_orderkey", BIGINT, False), OutputColumn("o_orderdate", DATE, True))
-    aggregate = Aggregate("revenue", Function.SUM, TOTAL, True, argument_type=MONEY, sum="revenue")
+    aggregate = Aggregate("revenue", "sum", TOTAL, True, argument_type=MONEY, sum="revenue")
     total = ColumnRef("revenue", TOTAL)
     big = Call("gt", (total, Literal(Decimal("1000.00"), TOTAL)), BOOLEAN)
     columns = (*keys, OutputColumn("revenue", TOTAL, True))
@@ -97,7 +96,7 @@ def count_by_ends():
     """COUNT(*) of two-hop paths grouped by both ends: not free-connex, the aggregate reads the extended core."""
     query = parse(TEXTBOOK["two_hop_ends"])
     keys = (OutputColumn("c", BIGINT, False), OutputColumn("a", BIGINT, False))
-    count = Aggregate("paths", Function.COUNT, BIGINT, False)
+    count = Aggregate("paths", "count", BIGINT, False)
     return LogicalView("paths", "-- count", (Core(query), GroupAggregate(0, keys, (count,)))), tables_of(query)
 
 
