@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from everview.errors import Span, UnsupportedQueryError
 from everview.extract.view import extract_view
 from everview.query.expression import Call
 from everview.relational.meaning import meaning
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
     from everview.query.logical_view import LogicalView
     from everview.schema.table import Table
+
+
+def refuse_warnings(view: LogicalView) -> None:
+    """Refuse a view that carries a warning, where that was asked for."""
+    if view.warnings:
+        hint = "pass on_warning='accept' to take it all the same"
+        span = Span(0, len(view.sql))
+        raise UnsupportedQueryError("VIEW_WARNING", view.warnings[0], hint=hint, sql=view.sql, span=span)
 
 
 def lower_query(

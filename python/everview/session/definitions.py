@@ -11,9 +11,9 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 from everview.engine import change_and_note, refusals
-from everview.errors import EverviewError, SchemaError, Span, UnsupportedQueryError, shown
+from everview.errors import EverviewError, SchemaError, Span, shown
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
-from everview.lower import lower_query
+from everview.lower import lower_query, refuse_warnings
 from everview.plan.lower import plan_view
 from everview.query.conjunctive import TableSource, ViewSource
 from everview.session.state import BaseTable, MaintainedView, SessionState
@@ -109,9 +109,8 @@ def create_view(state: SessionState, name: str, sql: str, options: ViewOptions) 
     known = {key: other.table for key, other in others.items()}
     logical = lower_query(name, sql, tables, known)
     _refuse_reserved(f"view `{name}`", [c.name for c in logical.columns])
-    if logical.warnings and options.on_warning == "refuse":
-        hint = "pass on_warning='accept' to take it all the same"
-        raise UnsupportedQueryError("VIEW_WARNING", logical.warnings[0], hint=hint, sql=sql, span=Span(0, len(sql)))
+    if options.on_warning == "refuse":
+        refuse_warnings(logical)
     planned = plan_view(logical, {**known, **tables}, rates)
     view = MaintainedView(planned, rates)
     views = {**others, name.lower(): view}  # in an order in which each reads earlier ones

@@ -17,7 +17,7 @@ from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.layout.explain import explain_layout
 from everview.layout.feeds import columns_read, expressions_of, over
 from everview.layout.layout import Layout, lay_out
-from everview.lower import lower_query
+from everview.lower import lower_query, refuse_warnings
 from everview.plan.explain import explain as explain_view
 from everview.plan.lower import plan_view
 from everview.query.conjunctive import Atom, ConjunctiveQuery, TableSource
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 OnBadRows = Literal["fail", "quarantine"]
 Output = Literal["changes", "multiplicity"]
+OnWarning = Literal["accept", "refuse"]
 
 
 def maintain(
@@ -54,6 +55,7 @@ def maintain(
     table_sizes: Mapping[str, float] | None = None,
     samples: Mapping[str, DataFrame] | None = None,
     tombstones: float = 86400.0,
+    on_warning: OnWarning = "accept",
 ) -> DataFrame:
     """The changes of a view of changing tables, as a DataFrame.
 
@@ -65,6 +67,7 @@ def maintain(
     ``on_bad_rows``: ``fail``, or ``quarantine`` to set bad rows aside in the directory ``dead_letters``. ``table_sizes``: expected rows, for the choice
     of shares; ``samples``: batch DataFrames with rows like the tables', from which sizes and heavy hitters are measured instead. Shares are part of
     the state: a query goes on from its checkpoint only with the same. ``tombstones``: seconds for which deleted keys are remembered, to recognise late rows.
+    ``on_warning``: ``accept``, or ``refuse`` for views of which ``explain`` warns.
     """
     plan = plan_pipeline(
         sql,
@@ -77,6 +80,7 @@ def maintain(
         table_sizes=table_sizes,
         samples=samples,
         tombstones=tombstones,
+        on_warning=on_warning,
     )
     if output not in ("changes", "multiplicity"):
         raise PipelineError("INVALID_OPTION", f"output is {output!r}", hint="use 'changes' or 'multiplicity'")
@@ -112,6 +116,7 @@ class PlanOptions(TypedDict, total=False):
     table_sizes: Mapping[str, float] | None
     samples: Mapping[str, DataFrame] | None
     tombstones: float
+    on_warning: OnWarning
 
 
 def plan_pipeline(
@@ -126,15 +131,20 @@ def plan_pipeline(
     table_sizes: Mapping[str, float] | None = None,
     samples: Mapping[str, DataFrame] | None = None,
     tombstones: float = 86400.0,
+    on_warning: OnWarning = "accept",
 ) -> PipelinePlan:
     """Everything ``maintain`` decides before it builds a DataFrame."""
     _check_options(shards, on_bad_rows, dead_letters)
+    if on_warning not in ("accept", "refuse"):
+        raise PipelineError("INVALID_OPTION", f"on_warning is {on_warning!r}", hint="use 'accept' or 'refuse'")
     keys = {table.lower(): [k] if isinstance(k, str) else list(k) for table, k in (primary_keys or {}).items()}
     _refuse_unknown("primary_keys", keys, tables)
     _refuse_unknown("table_sizes", table_sizes or {}, tables)
     _refuse_unknown("samples", samples or {}, tables)
     declared = {t.lower(): declare(t, given, keys.get(t.lower())) for t, given in tables.items()}
     view = _lower(name, sql, declared)
+    if on_warning == "refuse":
+        refuse_warnings(view)
     read = _read(view)
     _refuse_unused(declared, read)
     _refuse_mixed(list(declared.values()))
