@@ -4,12 +4,12 @@
 //! itself. Building goes the same way, stage by stage: what is below a stage that holds rows is read in chunks and taken in, so a build needs
 //! no more memory than the view itself, however large its joins.
 
-use crate::core_stage::{AtomSource, BUILT_ROWS, CoreCursor};
+use crate::core_stage::{AtomSource, BUILT_ROWS, CoreCursor, CoreStage};
 use crate::error::KernelError;
 use crate::flow::Flow;
 use crate::graph::{Scanned, Stage, View};
 use crate::interner::Interner;
-use crate::operator::Context;
+use crate::operator::{Context, Position};
 use crate::tree::AtomChanges;
 use arrow_array::ArrayRef;
 
@@ -23,7 +23,7 @@ pub enum Cursor {
         /// The operator.
         operator: usize,
         /// Its next row.
-        next: u32,
+        next: Position,
     },
     /// In the inputs of an operator that holds none.
     Below {
@@ -47,7 +47,9 @@ impl View {
     fn open_stage(&self, stage: usize) -> Cursor {
         match &self.nodes[stage].stage {
             Stage::Core(core) => Cursor::Core(stage, core.open()),
-            Stage::Operator(operator) if operator.is_stateful() => Cursor::Held { operator: stage, next: 0 },
+            Stage::Operator(operator) if operator.is_stateful() => {
+                Cursor::Held { operator: stage, next: Position::Start }
+            }
             Stage::Operator(_) => {
                 let at = Box::new(self.open_stage(self.nodes[stage].inputs[0]));
                 Cursor::Below { operator: stage, input: 0, at }
@@ -115,7 +117,7 @@ impl View {
                 let at = *operator;
                 let Stage::Operator(held) = &mut self.nodes[at].stage else { unreachable!("opened on an operator") };
                 let held = held.held().expect("opened where rows are held");
-                let (flow, rest) = held.read(*next, limit, context)?;
+                let (flow, rest) = held.read(next, limit, context)?;
                 *cursor = rest.map_or(Cursor::Done, |next| Cursor::Held { operator: at, next });
                 Ok(Some(flow))
             }
@@ -142,9 +144,9 @@ impl View {
         views: &mut [Option<View>],
         context: &mut Context,
     ) -> Result<(), KernelError> {
-        for stage in 0..self.nodes.len() {
+        for (stage, scanned) in scanned.iter_mut().enumerate() {
             if let Stage::Core(_) = &self.nodes[stage].stage {
-                let mut changes = std::mem::take(&mut scanned[stage]);
+                let mut changes = std::mem::take(scanned);
                 for (atom, change) in changes.iter_mut().enumerate() {
                     self.gather((stage, atom), change, views, context)?;
                 }
@@ -160,7 +162,7 @@ impl View {
                 }
             }
         }
-        let checked = self.can_refuse() || self.cores().any(|core| core.may_overflow_counts());
+        let checked = self.can_refuse() || self.cores().any(CoreStage::may_overflow_counts);
         let mut cursor = if checked { self.open() } else { Cursor::Done };
         while self.read(&mut cursor, BUILT_ROWS, context)?.is_some() {}
         Ok(())

@@ -35,6 +35,7 @@ from everview.query.expression import (
     PlanColumn,
     columns_of,
     conjunction,
+    is_null_on_nulls,
     occurrences,
     rewrite,
 )
@@ -72,8 +73,13 @@ class CoreBuilder:
         for attached in block.part.attached:
             self._attach(attached, block.part, self._hanging)
 
+    def can_bind(self, expression: Expression) -> bool:
+        """Whether a variable can hold an expression: it reads one atom and, where that may have no row, is NULL then."""
+        atoms = self.block.atoms_of(expression)
+        return len(atoms) <= 1 and (is_null_on_nulls(expression) or not any(map(self.is_optional, atoms)))
+
     def request(self, expression: Expression) -> Term:
-        """Ask for a head variable that holds an expression over one atom (a constant counts to the first atom)."""
+        """Ask for a head variable that holds an expression for which ``can_bind`` holds (a constant counts to the first atom)."""
         root = self._root(expression)
         if root not in self._asked:
             self._asked[root] = expression
@@ -198,6 +204,8 @@ class CoreBuilder:
     def _key_part(self, condition: Condition, part: Part, join: Join) -> list[tuple[Term, Term]]:
         """What a condition of a join that is no inner one adds to its key; what concerns the right side alone filters that."""
         names = self.block.atoms_of(condition.expression)
+        if part.atoms_below.intersection(names):
+            raise NotAttachableError(join, "right")  # it reads what an outer join there gives
         ours = [name for name in names if name in part.atoms]
         if len(ours) == len(names) and len(names) == 1:
             self._filters[names[0]].append(condition.expression)

@@ -26,7 +26,7 @@ from everview.plan.shares import Shares, choose_shares
 from everview.plan.split import split_view
 from everview.query.conjunctive import Atom, TableSource
 from everview.query.expression import Call, Expression, columns_of, to_json
-from everview.query.logical_view import Core, LogicalView, OutputColumn, Union
+from everview.query.logical_view import Core, LogicalView, OutputColumn, TopK, Union
 from everview.schema.datatype import BIGINT, BOOLEAN
 from everview.schema.table import Column, Table
 
@@ -161,11 +161,11 @@ def lay_out(
 def require_chain(view: LogicalView) -> Core:
     """The core of a view that is one core and a chain of operators; others are not laid out over shards."""
     core, *others = view.stages
-    if isinstance(core, Core) and not any(isinstance(stage, Core | Union) for stage in others):
+    if isinstance(core, Core) and not any(isinstance(stage, Core | Union | TopK) for stage in others):
         return core
     raise UnsupportedQueryError(
         "SEVERAL_BLOCKS_ON_SPARK",
-        "a view with grouped derived tables, UNION ALL or the like is not spread over shards yet",
+        "a view with grouped derived tables, UNION ALL, LIMIT or the like is not spread over shards yet",
         hint="maintain it in a session, or write one view per block",
         sql=view.sql,
         span=Span(0, len(view.sql)),

@@ -37,7 +37,9 @@ from everview.plan.maintenance import (
     MapColumnPlan,
     MapPlan,
     NodePlan,
+    SortPlan,
     StagePlan,
+    TopKPlan,
     UnionPlan,
 )
 from everview.query.conjunctive import (
@@ -61,6 +63,7 @@ from everview.query.logical_view import (
     Map,
     OutputColumn,
     Stage,
+    TopK,
     Union,
     inputs_of,
 )
@@ -160,7 +163,7 @@ def _reads_deltas_always(view: LogicalView, core: int, classification: Classific
         fused = isinstance(reader, GroupAggregate) and reader.input == core
         if isinstance(reader, GroupAggregate) and (not fused or keeps_groups(reader, classification.maintained_head)):
             return True
-        if isinstance(reader, Core | Distinct) or _may_refuse(reader):
+        if isinstance(reader, Core | Distinct | TopK) or _may_refuse(reader):
             return True
     return False
 
@@ -306,6 +309,10 @@ def _lower_operator(view: LogicalView, stage: Stage, inputs: Sequence[tuple[int,
         return FilterPlan("filter", position, to_json(stage.predicate, index))
     if isinstance(stage, Distinct):
         return DistinctPlan("distinct", position)
+    if isinstance(stage, TopK):
+        places = [index[c.name] for c in stage.columns]
+        order = tuple(SortPlan(places[k.position], k.descending, k.nulls_first) for k in stage.order)
+        return TopKPlan("topk", position, (), order, stage.limit, stage.offset)
     raise InternalError("UNKNOWN_STAGE", f"no plan for a stage of type {type(stage).__name__}")
 
 

@@ -1,4 +1,4 @@
-"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, CTEs that are used twice, left joins, EXISTS and IN.
+"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, CTEs that are used twice, left joins, EXISTS and IN, LIMIT.
 
 A query is built from the inside out. Every part is a SELECT over nullable integers, valid in Spark and in DuckDB with the same
 meaning; its columns are named ``c0``, ``c1``, ... Joins compare by equality, and sometimes by more than that, or in a cycle.
@@ -50,9 +50,20 @@ class _Writer:
     def part(self, depth: int) -> Part:
         if depth == 0:
             return self.scan()
-        shape = self.random.choice(["select", "distinct", "group", "group", "join", "join", "union"])
+        shape = self.random.choice(["select", "distinct", "group", "group", "join", "join", "outer", "union"])
         part: Part = getattr(self, shape)(depth)
-        return part
+        return self.top(part) if self.random.random() < 0.2 else part
+
+    def top(self, part: Part) -> Part:
+        """The first rows of a part. They are ordered by all columns in the end, so that all engines agree which these are."""
+        width = self.random.randint(1, part.width)
+        ways = ("NULLS FIRST", "NULLS LAST", "DESC NULLS FIRST", "DESC NULLS LAST")
+        keys = [f"{self.value('q', part.width)} {self.random.choice(ways)}" for _ in range(self.random.randint(0, 2))]
+        keys += [f"{column} NULLS FIRST" for column in self.random.sample([f"c{i}" for i in range(width)], width)]
+        limit = f" LIMIT {self.random.choice((0, 1, 1, 2, 2, 3, 5))}" if self.random.random() < 0.9 else ""
+        offset = f" OFFSET {self.random.randint(1, 3)}" if self.random.random() < 0.3 or not limit else ""
+        items = ", ".join(f"q.c{i}" for i in range(width))
+        return Part(f"(SELECT {items} FROM ({part.sql}) q ORDER BY {', '.join(keys)}{limit}{offset})", width)
 
     def relation(self, depth: int, alias: str) -> tuple[str, int]:
         """An item of FROM with columns named as those of a part, and its width."""
@@ -94,7 +105,8 @@ class _Writer:
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         negation = self.random.choice(("", "NOT "))
         if self.random.random() < 0.5:
-            return f"{negation}EXISTS (SELECT 1 FROM {source}{where})"
+            limit = " LIMIT 1" if self.random.random() < 0.2 else ""
+            return f"{negation}EXISTS (SELECT 1 FROM {source}{where}{limit})"
         tested = self.column(inner, inner_width)
         return f"{self.value(alias, width)} {negation}IN (SELECT {tested} FROM {source}{where})"
 
