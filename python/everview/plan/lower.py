@@ -246,12 +246,15 @@ def _core_plan(query: ConjunctiveQuery, tree: JoinTree, places: _Places) -> Core
 
 
 def _needed(query: ConjunctiveQuery, atom: Atom) -> frozenset[str]:
-    """The variables whose values find the atom's partners: where one is NULL, the row has none and need not be there."""
+    """The variables whose values find the atom's partners by ``=``: where one is NULL, the row has none and need not be there."""
     block = next((b for b in every_attachment(query.attached) if atom.name in b.atoms), None)
     beside = query.joined_atoms if block is None else [query.atoms_by_name[name] for name in block.atoms]
     attached = query.attached if block is None else block.attached
-    found = {v for other in beside if other.name != atom.name for v in other.variables}
-    found.update([] if block is None else block.key, *(b.key for b in attached if b.kind is HubKind.EXISTS))
+    found = {
+        v for other in beside if other.name != atom.name for v in other.variables if not query.variables[v].null_safe
+    }
+    blocks = [b for b in attached if b.kind is HubKind.EXISTS] + ([] if block is None else [block])
+    found.update(*(set(b.key) - b.null_safe for b in blocks))
     return frozenset(v for v in atom.variables if v in found)
 
 

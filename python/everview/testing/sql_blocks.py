@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
 
 TABLES = {"r": ("a", "b"), "s": ("a", "b", "c"), "u": ("a",)}
+SAFE = "IS NOT DISTINCT FROM"  # as Spark and DuckDB both write <=>
 VALUES = (None, 0, 1, 1, 2, 3, 7)
 Row = tuple[int | None, ...]
 Change = tuple[str, Row, int]
@@ -89,6 +90,9 @@ class _Writer:
         column = self.column(alias, width)
         return self.random.choice([column, column, f"{column} + 1", f"coalesce({column}, 1)", f"-{column}"])
 
+    def equals(self) -> str:
+        return self.random.choice(("=", "=", "=", SAFE))
+
     def condition(self, alias: str, width: int) -> str:
         one, two = self.column(alias, width), self.column(alias, width)
         return self.random.choice(
@@ -100,7 +104,8 @@ class _Writer:
         self.number += 1
         inner = f"q{self.number}"
         source, inner_width = self.relation(max(1, depth - 1), inner)
-        conditions = [f"{self.column(inner, inner_width)} = {self.column(alias, width)}"] * self.random.randint(0, 1)
+        equal = f"{self.column(inner, inner_width)} {self.equals()} {self.column(alias, width)}"
+        conditions = [equal] * self.random.randint(0, 1)
         conditions += [self.condition(inner, inner_width)] * self.random.randint(0, 1)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         negation = self.random.choice(("", "NOT "))
@@ -126,7 +131,7 @@ class _Writer:
         for alias in ("y", "z")[: self.random.choice((1, 1, 2))]:
             source, width = self.relation(self.random.randint(1, depth), alias)
             other, _, other_width = self.random.choice(sources)
-            conditions = [f"{self.column(other, other_width)} = {self.column(alias, width)}"]
+            conditions = [f"{self.value(other, other_width)} {self.equals()} {self.column(alias, width)}"]
             conditions += [self.condition(alias, width)] * (self.random.random() < 0.3)
             conditions += [f"{self.column('x', sources[0][2])} > 0"] * (self.random.random() < 0.2)
             text += f" LEFT JOIN {source} ON {' AND '.join(conditions)}"
@@ -161,11 +166,11 @@ class _Writer:
         conditions = []
         for n, (alias, _, width) in enumerate(sources[1:], 1):
             other, _, other_width = self.random.choice(sources[:n])
-            conditions.append(f"{self.column(other, other_width)} = {self.column(alias, width)}")
+            conditions.append(f"{self.column(other, other_width)} {self.equals()} {self.column(alias, width)}")
         (one, _, first), (two, _, second) = self.random.sample(sources, 2)
         if self.random.random() < 0.4:
             conditions.append(
-                f"{self.column(one, first)} {self.random.choice(('=', '<', '<>', '<='))} {self.column(two, second)}"
+                f"{self.column(one, first)} {self.random.choice(('=', SAFE, '<', '<>', '<='))} {self.column(two, second)}"
             )
         count = self.random.randint(1, 3)
         items = ", ".join(
