@@ -194,12 +194,16 @@ Node = Scan | Filter | Project | Join | Apply | Aggregate | Distinct | UnionAll 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A plan and the names of its columns, with the places where they are written, and the order in which rows are read."""
+    """A plan and the names of its columns, with the places where they are written, and the order in which rows are read.
+
+    ``owners``: for messages, the aliases of the tables that columns are of; empty where a column is of none.
+    """
 
     node: Node
     names: tuple[str, ...]
     spans: tuple[Span, ...] = field(compare=False)
     order: tuple[SortKey, ...] = ()
+    owners: tuple[str, ...] = field(default=(), compare=False)
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:

@@ -45,6 +45,7 @@ from everview.sql.coercion import cast_to, compare, condition, unify
 from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.nesting import room_to_recurse, too_deep
+from everview.sql.output_names import check_names
 from everview.sql.reject import close_matches, mismatch, reject
 from everview.sql.scope import NamedExpression, Relation, Scope
 from everview.sql.spans import keyword_span, parse_query, source_of, span_of, text_of
@@ -67,17 +68,18 @@ def bind_query(sql: str, tables: Mapping[str, Table], views: Mapping[str, Table]
             query = Binder(sql, tables, views or {}).query(parse_query(sql), _Around({}))
     except RecursionError:
         raise too_deep(sql) from None
-    _check_names(sql, query)
+    check_names(sql, query)
     return query
 
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """A column of a SELECT list."""
+    """A column of a SELECT list. ``owner``: the alias of the table that it is a column of, if it is one."""
 
     name: str
     expression: Expression
     span: Span
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,8 @@ class Binder:
         keys = [over_columns(key, selected, node.columns) for key in keys]
         if distinct:
             node = Distinct(node, path)
-        query = Query(node, tuple(i.name for i in items), tuple(i.span for i in items))
+        owners = tuple(i.owner for i in items)
+        query = Query(node, tuple(i.name for i in items), tuple(i.span for i in items), owners=owners)
         return self._ordered(query, keys, ranks, path)
 
     def _is_distinct(self, select: exp.Select) -> bool:
@@ -376,6 +379,8 @@ class Binder:
             right.scope.make_nullable()
         if kind in (JoinKind.INNER, JoinKind.LEFT):
             left.scope.add(right.scope, join.this, using)
+        else:
+            left.scope.show_first(using)
 
     def _join_kind(self, join: exp.Join) -> JoinKind:
         kind, side, method = join.kind, join.side, join.method
@@ -394,7 +399,7 @@ class Binder:
     def _merge(self, join: exp.Join, left: Scope, right: Scope) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
         """The columns of USING or NATURAL, and the equalities they become."""
         if join.method == "NATURAL":
-            names = [(n, join.this) for n, _ in right.visible if left.try_bare(n)]
+            names = [(n, join.this) for n, _ in left.visible if right.try_bare(n)]
         else:
             names = [(u.name, u) for u in join.args["using"]]
         found = []
@@ -469,11 +474,12 @@ class Binder:
     ) -> list[SelectItem]:
         """The SELECT list, stars expanded. ``aliases`` is filled as it goes: later items may use earlier aliases."""
         found: list[SelectItem] = []
+        owners = scope.owners()
         for node in select.expressions:
             span = span_of(node)
             star = self._star(node, scope)
             if star is not None:
-                found += [SelectItem(name, expression, span) for name, expression in star]
+                found += [SelectItem(name, expression, span, owners.get(expression, "")) for name, expression in star]
                 continue
             inner = node.this if isinstance(node, exp.Alias) else node
             expression = lowering.lower(inner)
@@ -482,7 +488,7 @@ class Binder:
                 aliases.setdefault(name.lower(), expression)
             else:
                 name = _output_name(inner, self.sql)
-            found.append(SelectItem(name, expression, span))
+            found.append(SelectItem(name, expression, span, owners.get(expression, "")))
         return found
 
     def _star(self, node: exp.Expr, scope: Scope) -> list[NamedExpression] | None:
@@ -539,13 +545,3 @@ def _output_name(node: exp.Expr, sql: str) -> str:
     while isinstance(node, exp.Paren):
         node = node.this
     return node.name if isinstance(node, exp.Column) else source_of(node, sql)
-
-
-def _check_names(sql: str, query: Query) -> None:
-    seen: set[str] = set()
-    for name, span in zip(query.names, query.spans, strict=True):
-        if name.lower() in seen:
-            message = f"two columns of the result are named `{name}`"
-            hint = "give one of them another name with AS"
-            raise SchemaError("DUPLICATE_COLUMN", message, sql=sql, span=span, hint=hint)
-        seen.add(name.lower())

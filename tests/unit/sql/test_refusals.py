@@ -91,7 +91,19 @@ SCHEMA = [
     ("AMBIGUOUS_COLUMN", "SELECT id FROM t, u WHERE t.id = u.id", "id", "write `t.id` or `u.id`"),
     ("DUPLICATE_ALIAS", "SELECT 1 AS z FROM g, g", "g", "give each occurrence of a table its own alias"),
     ("DUPLICATE_COLUMN", "SELECT x, y AS X FROM t", "y AS X", "give one of them another name with AS"),
-    ("DUPLICATE_COLUMN", "SELECT * FROM g a JOIN g b ON a.dst = b.src", "*", "give one of them another name with AS"),
+    (
+        "DUPLICATE_COLUMN",
+        "SELECT * FROM g a JOIN g b ON a.src = b.src AND a.dst = b.dst",
+        "*",
+        "list the columns in place of `*` and name them: `a.src AS a_src`, `b.src AS b_src`, `a.dst AS a_dst`, `b.dst AS b_dst`; or, where "
+        "they are joined by equality, write `JOIN ... USING (src, dst)`, which shows each once",
+    ),
+    (
+        "DUPLICATE_COLUMN",
+        "SELECT a.src, b.src FROM g a JOIN g b USING (dst)",
+        "b.src",
+        "give them names of their own: `a.src AS a_src`, `b.src AS b_src`",
+    ),
     ("COLUMN_COUNT", "SELECT a FROM (SELECT x FROM t) AS d(a, b)", "(SELECT x FROM t) AS d(a, b)", None),
     (
         "NOT_GROUPED",
