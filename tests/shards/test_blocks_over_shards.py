@@ -65,6 +65,12 @@ FRAGMENTS = {  # with several shards
     ),
     "a union": ("SELECT ck AS k FROM c UNION ALL SELECT ck AS k FROM o", 1),
     "a union with a total": ("SELECT ck AS k FROM c UNION ALL SELECT COUNT(*) AS k FROM o", 2),
+    "the first rows": ("SELECT ck, g FROM c ORDER BY g DESC, ck LIMIT 2 OFFSET 1", 2),
+    "the first groups": ("SELECT ok, SUM(q) AS q FROM l GROUP BY ok ORDER BY q DESC LIMIT 3", 2),
+    "the orders of the first customers": (
+        "SELECT o.ok, d.ck FROM o JOIN (SELECT ck FROM c ORDER BY g LIMIT 2) d ON o.ck = d.ck",
+        3,
+    ),
     "a CTE used twice": (
         "WITH d AS (SELECT ck, SUM(p) AS p FROM o GROUP BY ck) SELECT x.ck, y.p FROM d x JOIN d y ON x.ck = y.p",
         2,

@@ -123,6 +123,8 @@ SELECT DISTINCT UPPER(t.s) AS s, u.f FROM t JOIN u ON t.g = u.g
 SELECT 'k' AS k, COUNT(*) AS n FROM t GROUP BY 'k'
 SELECT 1 AS one FROM t, u WHERE t.g = u.g
 SELECT u.f, COUNT(*) AS n FROM t JOIN u ON t.g = u.g GROUP BY u.f
+SELECT t.x, u.y FROM t JOIN u ON t.g <=> u.g
+SELECT t.s, SUM(u.y) AS n FROM t JOIN u ON t.g <=> u.g AND t.x <=> u.y GROUP BY t.s
 """.strip().splitlines()
 
 

@@ -20,7 +20,7 @@ use crate::flow::{Chunk, Flow, decode_head, describe, in_row_of, record_batch};
 use crate::groups::Groups;
 use crate::hash::push_words;
 use crate::interner::Interner;
-use crate::operator::{Context, Held, Operator};
+use crate::operator::{Context, Held, Operator, Position};
 use crate::plan::{self, Function};
 use crate::rows::NONE;
 use crate::scan::exact_values;
@@ -654,8 +654,9 @@ impl Operator for AggregateRows {
 }
 
 impl Held for AggregateRows {
-    fn read(&self, from: u32, limit: usize, context: &Context) -> Result<(Flow, Option<u32>), KernelError> {
-        self.aggregate.held_rows(from, limit, context)
+    fn read(&self, from: &Position, limit: usize, context: &Context) -> Result<(Flow, Option<Position>), KernelError> {
+        let (flow, next) = self.aggregate.held_rows(from.row(), limit, context)?;
+        Ok((flow, next.map(Position::Row)))
     }
 
     fn absorb(&mut self, input: Flow, context: &mut Context) -> Result<(), KernelError> {

@@ -1,11 +1,11 @@
 //! Work counters. Complexity claims are tested on these, not on clocks.
 
-/// What a tree has done since it was built.
+/// What a tree, or an operator that counts its work, has done since it was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Rows inserted into, deleted from or changed in relation nodes.
     pub updates: u64,
-    /// Look-ups in hash indexes.
+    /// Look-ups in hash indexes and ordered maps.
     pub probes: u64,
     /// Parent rows visited because the status of a hub entry below them flipped.
     pub status_changes: u64,
@@ -13,7 +13,7 @@ pub struct Counters {
     pub annotation_changes: u64,
     /// Rows marked or unmarked as live.
     pub live_changes: u64,
-    /// Rows visited while enumerating results and deltas.
+    /// Rows visited while enumerating results and deltas, or to find where a LIMIT cuts.
     pub steps: u64,
     /// Result and delta rows emitted by the tree.
     pub emitted: u64,

@@ -21,6 +21,7 @@ use crate::plan::{self, Plan, Source};
 use crate::pool::WordPool;
 use crate::scan::{AtomScan, RowScan};
 use crate::table::{BaseTable, Staged};
+use crate::top_k::TopK;
 use crate::tree::AtomChanges;
 use arrow_schema::{Field, Schema, SchemaRef};
 use everview_expr::DataType;
@@ -135,9 +136,13 @@ impl View {
         self.cores().flat_map(CoreStage::sources)
     }
 
-    /// The work done by the trees.
+    /// The work done by the trees, and by the operators that count it.
     pub fn counters(&self) -> Counters {
-        self.cores().fold(Counters::default(), |sum, core| sum + *core.tree().counters())
+        let work = |node: &Node| match &node.stage {
+            Stage::Core(core) => *core.tree().counters(),
+            Stage::Operator(operator) => operator.counters(),
+        };
+        self.nodes.iter().map(work).fold(Counters::default(), |sum, one| sum + one)
     }
 
     /// Rows and bytes of the nodes of each tree, tops last, in the order of the cores.
@@ -419,6 +424,12 @@ impl Compiler {
                 (Stage::Operator(Box::new(Filter::new(predicate.clone(), schema))), input)
             }
             plan::Stage::Distinct { .. } => (Stage::Operator(Box::new(Distinct::new(&types))), input),
+            plan::Stage::TopK(top_k) => {
+                if !top_k.partition.is_empty() || top_k.order.iter().any(|by| by.column >= types.len()) {
+                    return Err(invalid("a top-k orders by columns of its input, all of it"));
+                }
+                (Stage::Operator(Box::new(TopK::new(top_k, &types))), input)
+            }
             plan::Stage::Union { .. } => {
                 let same = |&node: &usize| self.columns[node].iter().map(|c| c.1).eq(types.iter().copied());
                 if inputs.is_empty() || !inputs.iter().all(same) {

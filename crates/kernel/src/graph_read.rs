@@ -9,7 +9,7 @@ use crate::error::KernelError;
 use crate::flow::Flow;
 use crate::graph::{Scanned, Stage, View};
 use crate::interner::Interner;
-use crate::operator::Context;
+use crate::operator::{Context, Position};
 use crate::tree::AtomChanges;
 use arrow_array::ArrayRef;
 
@@ -23,7 +23,7 @@ pub enum Cursor {
         /// The operator.
         operator: usize,
         /// Its next row.
-        next: u32,
+        next: Position,
     },
     /// In the inputs of an operator that holds none.
     Below {
@@ -47,7 +47,9 @@ impl View {
     fn open_stage(&self, stage: usize) -> Cursor {
         match &self.nodes[stage].stage {
             Stage::Core(core) => Cursor::Core(stage, core.open()),
-            Stage::Operator(operator) if operator.is_stateful() => Cursor::Held { operator: stage, next: 0 },
+            Stage::Operator(operator) if operator.is_stateful() => {
+                Cursor::Held { operator: stage, next: Position::Start }
+            }
             Stage::Operator(_) => {
                 let at = Box::new(self.open_stage(self.nodes[stage].inputs[0]));
                 Cursor::Below { operator: stage, input: 0, at }
@@ -115,7 +117,7 @@ impl View {
                 let at = *operator;
                 let Stage::Operator(held) = &mut self.nodes[at].stage else { unreachable!("opened on an operator") };
                 let held = held.held().expect("opened where rows are held");
-                let (flow, rest) = held.read(*next, limit, context)?;
+                let (flow, rest) = held.read(next, limit, context)?;
                 *cursor = rest.map_or(Cursor::Done, |next| Cursor::Held { operator: at, next });
                 Ok(Some(flow))
             }

@@ -4,7 +4,7 @@
 //! `settle`, `leaf`, `live`, `enumerate`, `sink`, `witness` and `delta` are the semi-join tree, `totals` and `lookup` its answers without
 //! enumerating everything; `plan` says what it looks like and `plan_check` whether it is one; `codec` and `interner` turn Arrow columns into
 //! words and back; `table` is a base table, `scan` the way from its changes to an atom's; `flow` is rows on their way through operators,
-//! `operator` what these are, `aggregate` and `distinct` those that hold rows; `core_stage` is a tree with the scans of its
+//! `operator` what these are, `aggregate`, `distinct` and `top_k` (with `ranked` and `sort_key`) those that hold rows; `core_stage` is a tree with the scans of its
 //! atoms, `graph` a view: cores and operators, `graph_read` its full result; `database` commits batches; `exchange` is for rows that travel
 //! between engines.
 
@@ -43,17 +43,20 @@ mod pending;
 pub mod plan;
 mod plan_check;
 pub mod pool;
+pub mod ranked;
 pub mod retention;
 pub mod rows;
 pub mod scan;
 mod settle;
 pub mod shape;
 mod sink;
+pub mod sort_key;
 pub mod table;
 mod table_fit;
 mod table_read;
 mod table_window;
 mod threads;
+pub mod top_k;
 pub mod totals;
 pub mod tree;
 mod trim;

@@ -8,11 +8,13 @@
 //! neither state contains.
 
 use crate::codec::normalised;
+use crate::counters::Counters;
 use crate::error::KernelError;
 use crate::flow::{Flow, in_row_of, record_batch};
 use crate::interner::Interner;
 use crate::pool::WordPool;
 use crate::scan::internal;
+use crate::sort_key::SortKey;
 use arrow_array::{ArrayRef, BooleanArray};
 use arrow_schema::SchemaRef;
 use everview_expr::Expr;
@@ -30,10 +32,29 @@ pub struct Context<'a> {
     pub delta_bytes: usize,
 }
 
+/// Where the reading of the rows of an operator stands.
+#[derive(Debug, Default)]
+pub enum Position {
+    /// Before the first row.
+    #[default]
+    Start,
+    /// At a row by its place in a slab.
+    Row(u32),
+    /// At a row by its place in an order.
+    Key(SortKey),
+}
+
+impl Position {
+    /// The place in a slab to read from.
+    pub fn row(&self) -> u32 {
+        if let Self::Row(row) = self { *row } else { 0 }
+    }
+}
+
 /// The rows that an operator holds, in a fixed order.
 pub trait Held {
-    /// At most `limit` of them from position `from` on, and the position to go on from, if there are more.
-    fn read(&self, from: u32, limit: usize, context: &Context) -> Result<(Flow, Option<u32>), KernelError>;
+    /// At most `limit` of them from a position on, and the position to go on from, if there are more.
+    fn read(&self, from: &Position, limit: usize, context: &Context) -> Result<(Flow, Option<Position>), KernelError>;
 
     /// Takes rows of the input in, while a view is built: like prepare and commit, but what comes out is not looked at before all are in.
     fn absorb(&mut self, input: Flow, context: &mut Context) -> Result<(), KernelError>;
@@ -69,6 +90,11 @@ pub trait Operator: Debug + Send {
     /// Rows and bytes held.
     fn size(&self) -> (usize, usize) {
         (0, 0)
+    }
+
+    /// The work it has done, if it counts it.
+    fn counters(&self) -> Counters {
+        Counters::default()
     }
 
     /// Whether it can refuse a row.

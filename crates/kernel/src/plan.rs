@@ -60,6 +60,8 @@ pub enum Stage {
         /// The stage read.
         input: usize,
     },
+    /// The first rows of an order.
+    TopK(TopK),
     /// The rows of several stages.
     Union {
         /// The stages read.
@@ -80,6 +82,7 @@ impl Stage {
             }
             Self::Aggregate(aggregate) => vec![aggregate.input],
             Self::Map { input, .. } | Self::Filter { input, .. } | Self::Distinct { input } => vec![*input],
+            Self::TopK(top_k) => vec![top_k.input],
             Self::Union { inputs } => inputs.clone(),
         }
     }
@@ -92,6 +95,32 @@ pub struct MapColumn {
     pub name: String,
     /// What it is.
     pub expression: Expr,
+}
+
+/// The rows from one rank of an order to another.
+#[derive(Clone, Debug, Deserialize)]
+pub struct TopK {
+    /// The stage read.
+    pub input: usize,
+    /// Positions of the columns by whose values rows are ordered apart from others; none so far.
+    pub partition: Vec<usize>,
+    /// What rows are ordered by; those that are equal there, by their other columns.
+    pub order: Vec<SortColumn>,
+    /// How many rows there are at most; `None`: all.
+    pub limit: Option<u64>,
+    /// How many rows before them are left out.
+    pub offset: u64,
+}
+
+/// A column that rows are ordered by.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct SortColumn {
+    /// Its position.
+    pub column: usize,
+    /// Whether large values come first.
+    pub descending: bool,
+    /// Whether NULL comes first.
+    pub nulls_first: bool,
 }
 
 /// A group aggregate.

@@ -175,3 +175,56 @@ fn phantoms_are_numbers_or_digits() {
     plan["stages"][0]["hubs"][1]["phantom"] = json!([0, "1.5"]);
     assert!(serde_json::from_value::<Plan>(plan).is_err());
 }
+
+/// A top-k over R(k, a): by a descending, then by content.
+fn top_k_plan(limit: Option<u64>, offset: u64) -> Value {
+    let column = |index: usize| json!({"op": "column", "index": index, "type": "bigint"});
+    let variable = |name: &str| json!({"name": name, "type": "bigint", "nullable": true});
+    json!({
+        "version": 2, "view": "v",
+        "stages": [
+            {
+                "stage": "core", "mode": "bag", "components": 0, "variables": [variable("k"), variable("a")],
+                "atoms": [{"name": "r", "source": {"table": "r"}, "filter": null, "factors": [], "power": 1, "columns": [
+                    {"variable": 0, "expression": column(0)}, {"variable": 1, "expression": column(1)}]}],
+                "nodes": [{"kind": "relation", "atom": 0, "columns": [0, 1], "connex": true, "up": 0, "down": []}],
+                "hubs": [{"key": [], "parent": null, "children": [0]}],
+                "head": [0, 1],
+            },
+            {"stage": "topk", "input": 0, "partition": [], "limit": limit, "offset": offset,
+             "order": [{"column": 1, "descending": true, "nulls_first": false}]},
+        ],
+        "output": [variable("k"), variable("a")],
+    })
+}
+
+#[test]
+fn a_top_k_emits_what_enters_and_leaves_and_is_read_in_order() {
+    let mut database = database();
+    database.create_view(serde_json::from_value::<Plan>(top_k_plan(Some(2), 1)).unwrap()).unwrap();
+    let (one, two, three) = (Some(1), Some(2), Some(3));
+    let deltas =
+        database.commit(&[(0, change(&[(one, three, 1), (two, two, 2), (three, None, 1)]))], true, false, None);
+    assert_eq!(rows(&deltas.unwrap()[0].1), expected(&[(&[two, two], 2)]));
+    let deltas = database.commit(&[(0, change(&[(two, two, -1)]))], true, false, None);
+    assert_eq!(rows(&deltas.unwrap()[0].1), expected(&[(&[two, two], -1), (&[three, None], 1)]));
+    let late = database.create_view(serde_json::from_value::<Plan>(top_k_plan(None, 0)).unwrap()).unwrap();
+    let mut cursor = database.open(late);
+    let mut read = Vec::new();
+    while let Some(flow) = database.read(late, &mut cursor, 1).unwrap() {
+        read.extend(rows(&flow).into_keys());
+    }
+    assert_eq!(read, [vec![one, three], vec![two, two], vec![three, None]]);
+}
+
+#[test]
+fn a_top_k_by_columns_that_are_not_there_is_refused() {
+    for (part, value) in
+        [("partition", json!([0])), ("order", json!([{"column": 2, "descending": true, "nulls_first": true}]))]
+    {
+        let mut plan = top_k_plan(Some(1), 0);
+        plan["stages"][1][part] = value;
+        let refused = database().create_view(serde_json::from_value::<Plan>(plan).unwrap()).expect_err("it is wrong");
+        assert_eq!(refused.code, "INVALID_PLAN");
+    }
+}

@@ -4,8 +4,8 @@ What: atoms that read the same rows of the same table and bind the same variable
 ``q(x) :- R(x), R(x), R(x)`` the multiplicity of x is that of R's row to the power of three, and under DISTINCT two of the
 three are redundant (they fold into the query's core).
 Representation: the merged atom keeps the first one's name and has a ``power``.
-Invariants: N1, results, multiplicities and components are those of the given query; N2, a variable that was a join variable
-is still never NULL.
+Invariants: N1, results, multiplicities and components are those of the given query; N2, a variable that was joined by
+``=`` is still never NULL.
 Cost: quadratic in the number of atoms.
 Source: query minimisation (Chandra and Merlin) for DISTINCT; for bags only equal atoms fold, and their weights multiply.
 """
@@ -34,7 +34,7 @@ def merge_equal_atoms(query: ConjunctiveQuery) -> ConjunctiveQuery:
     if len(kept) == len(query.atoms):
         return query
     merged = replace(query, atoms=tuple(kept))
-    alone = {v for v in query.join_variables if len(merged.occurrences[v]) == 1}
+    alone = {v for v in query.join_variables if len(merged.occurrences[v]) == 1 and not query.variables[v].null_safe}
     variables = {n: replace(v, nullable=False) if n in alone else v for n, v in query.variables.items()}
     return replace(merged, atoms=tuple(_not_null(a, alone) for a in kept), variables=variables)
 

@@ -1,7 +1,7 @@
 """Semi-joins, anti-joins and left joins as blocks that hang on an atom.
 
-An ON condition is one of: a condition on the right side alone, which filters it; an equality between a term of one atom on the left and a term of one
-atom on the right, which is part of the key; a condition on the left alone, which is an equality with TRUE. The left terms of a join must be of
+An ON condition is one of: a condition on the right side alone, which filters it; an equality, ``=`` or ``<=>``, between a term of one atom on the left
+and a term of one atom on the right, which is part of the key; a condition on the left alone, which is an equality with TRUE. The left terms of a join must be of
 one atom (or of variables that one atom binds), and so must the right terms. What does not fit is made to fit by computing one side in a stage of its
 own; conditions of other kinds are refused.
 """
@@ -38,27 +38,45 @@ class UnfitConditionError(Exception):
         self.condition = condition
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A term above and a term of an attached part that must be equal; ``null_safe``: NULL equals NULL."""
+
+    above: Term
+    own: Term
+    null_safe: bool
+
+
 @dataclass(slots=True)
 class Hanging:
-    """An attached part: its key as pairs of a term above and a term of its own, and what hangs on it."""
+    """An attached part, its key, and what hangs on it."""
 
     kind: HubKind
     part: Part
-    key: list[tuple[Term, Term]]
+    key: list[Pair]
     attached: list[Hanging] = field(default_factory=list)
 
 
-def equality_of(condition: Expression) -> tuple[Expression, Expression] | None:
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """The sides of ``=`` or, with ``null_safe``, of ``<=>``."""
+
+    left: Expression
+    right: Expression
+    null_safe: bool
+
+
+def equality_of(condition: Expression) -> Equality | None:
     """The sides of an equality."""
-    if isinstance(condition, Call) and condition.op == "eq":
+    if isinstance(condition, Call) and condition.op in ("eq", "eq_null_safe"):
         left, right = condition.args
-        return left, right
+        return Equality(left, right, condition.op == "eq_null_safe")
     return None
 
 
-def is_true(condition: Expression) -> tuple[Expression, Expression]:
+def is_true(condition: Expression) -> Equality:
     """A condition as an equality."""
-    return condition, Literal(True, BOOLEAN)
+    return Equality(condition, Literal(True, BOOLEAN), null_safe=False)
 
 
 def part_of(atoms: Iterable[str], main: Part, hanging: list[Hanging]) -> tuple[Part, Hanging | None] | None:

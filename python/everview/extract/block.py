@@ -37,6 +37,11 @@ class Part:
     conditions: tuple[Condition, ...]
     attached: tuple[Attached, ...] = ()
 
+    @property
+    def atoms_below(self) -> frozenset[str]:
+        """The atoms of the parts that hang on it, on these, and so on."""
+        return frozenset().union(*(frozenset(a.part.atoms) | a.part.atoms_below for a in self.attached))
+
 
 @dataclass(frozen=True, slots=True)
 class Attached:

@@ -8,6 +8,9 @@ the atom is bound, so that ``a.x = b.y AND a.x = c.z`` is one class whatever the
 has the widest type, and ``reference`` casts it back to the type of the column that was asked for. Where no type of 38
 digits holds all values of the class, the variable has the narrowest one: values that are equal are of every type of the
 class, so rows with other values join nothing and are dropped (``_is_among``).
+
+A class is null-safe if all its equalities are ``<=>`` and all its terms may be NULL: then NULL is a value like any other. One
+``=`` is enough for the others: what equals something by ``=`` is not NULL, and neither is what equals that.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from everview.extract.acyclic import closing
 from everview.extract.attach import (
     Hanging,
     NotAttachableError,
+    Pair,
     UnfitConditionError,
     equality_of,
     is_true,
@@ -35,13 +39,15 @@ from everview.query.expression import (
     PlanColumn,
     columns_of,
     conjunction,
+    is_null_on_nulls,
     occurrences,
     rewrite,
 )
 from everview.query.names import unique_name
 from everview.relational.plan import columns_read
 from everview.schema.datatype import BIGINT, DataType, Kind, decimal
-from everview.sql.coercion import cast_to, common_type, compare, decimal_for
+from everview.sql.coercion import cast_to, common_type, compare, decimal_for, logical
+from everview.sql.functions import is_null
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -64,6 +70,7 @@ class CoreBuilder:
         self.block = block
         self._filters: dict[str, list[Expression]] = {atom: [] for atom in block.atoms}
         self._classes: dict[Term, list[Term]] = {}  # of each term its class, in the order in which terms came up
+        self._strict: set[Term] = set()  # the terms that are compared by =, and not by <=>
         self._head: list[Term] = []
         self._asked: dict[Term, Expression] = {}
         self._components: list[tuple[str, Mapping[str, Expression]]] = []
@@ -73,8 +80,13 @@ class CoreBuilder:
         for attached in block.part.attached:
             self._attach(attached, block.part, self._hanging)
 
+    def can_bind(self, expression: Expression) -> bool:
+        """Whether a variable can hold an expression: it reads one atom and, where that may have no row, is NULL then."""
+        atoms = self.block.atoms_of(expression)
+        return len(atoms) <= 1 and (is_null_on_nulls(expression) or not any(map(self.is_optional, atoms)))
+
     def request(self, expression: Expression) -> Term:
-        """Ask for a head variable that holds an expression over one atom (a constant counts to the first atom)."""
+        """Ask for a head variable that holds an expression for which ``can_bind`` holds (a constant counts to the first atom)."""
         root = self._root(expression)
         if root not in self._asked:
             self._asked[root] = expression
@@ -115,8 +127,10 @@ class CoreBuilder:
                 base, atom = bases[root]
                 clash = counts[base.lower()] > 1 or base.lower() in taken
                 name = unique_name(f"{atom}_{base}" if clash else base, taken)
-            nullable = (len(self._members(root)) < 2 and root[1].nullable) or self.is_optional(root[0])
-            self._variables[root] = Variable(name, self._type(root), nullable)
+            null_safe = self._is_null_safe(root)
+            alone = len(self._members(root)) < 2
+            nullable = null_safe or (alone and root[1].nullable) or self.is_optional(root[0])
+            self._variables[root] = Variable(name, self._type(root), nullable, null_safe)
 
     def reference(self, expression: Expression) -> Expression:
         """A requested expression in terms of the head, once names are frozen."""
@@ -147,12 +161,19 @@ class CoreBuilder:
         return ConjunctiveQuery(self._name, head, atoms, variables, components, distinct, attached)
 
     def _attachment(self, hanging: Hanging) -> Attachment:
-        key = tuple(dict.fromkeys(self._variables[self._find(left)].name for left, _ in hanging.key))
-        return Attachment(hanging.kind, hanging.part.atoms, key, tuple(map(self._attachment, hanging.attached)))
+        variables = [(self._variables[self._find(pair.above)], pair) for pair in hanging.key]
+        strict = {v.name for v, pair in variables if not (pair.null_safe and v.nullable)}
+        key = tuple(dict.fromkeys(v.name for v, _ in variables))
+        attached = tuple(map(self._attachment, hanging.attached))
+        return Attachment(hanging.kind, hanging.part.atoms, key, attached, frozenset(key) - strict)
+
+    def _is_null_safe(self, root: Term) -> bool:
+        members = self._members(root)
+        return len(members) > 1 and not self._strict.intersection(members) and all(e.nullable for _, e in members)
 
     def _place(self, part: Part) -> tuple[Condition, ...]:
         """Puts the conditions of a part into filters and classes; those that fit neither, or would close a cycle, are returned."""
-        joins: list[tuple[Condition, Term, Term]] = []
+        joins: list[tuple[Condition, tuple[Term, Term], bool]] = []
         others: list[Condition] = []
         for condition in _split(part.conditions):
             names = self.block.atoms_of(condition.expression)
@@ -165,12 +186,14 @@ class CoreBuilder:
                 others.append(condition)
             else:
                 joins.append((condition, *terms))
-        out = closing([(one, two) for _, one, two in joins])
-        for i, (condition, one, two) in enumerate(joins):
+        out = closing([equal for _, equal, _ in joins])
+        for i, (condition, equal, null_safe) in enumerate(joins):
             if i in out:
                 others.append(condition)
-            else:
-                self._unite(one, two)
+                continue
+            self._unite(*equal)
+            if not null_safe:
+                self._strict.update(equal)
         return tuple(others)
 
     def _attach(self, attached: Attached, main: Part, hanging: list[Hanging]) -> None:
@@ -179,36 +202,42 @@ class CoreBuilder:
         if (attached.kind is HubKind.OPTIONAL and (len(part.atoms) > 1 or part.attached)) or self._place(part):
             raise NotAttachableError(join, "right")
         key = [pair for condition in _split(join.conditions) for pair in self._key_part(condition, part, join)]
-        above = part_of([atom for (atom, _), _ in key], main, hanging)
-        if above is None or self._covering([left for left, _ in key], above[0]) is None:
+        above = part_of([pair.above[0] for pair in key], main, hanging)
+        if above is None or self._covering([pair.above for pair in key], above[0]) is None:
             raise NotAttachableError(join, "left")
-        top = self._covering([right for _, right in key], part)
+        top = self._covering([pair.own for pair in key], part)
         if top is None:
             raise NotAttachableError(join, "right")
-        key = [(left, next(t for t in self._members(right) if t[0] == top)) for left, right in key]
+        key = [replace(pair, own=next(t for t in self._members(pair.own) if t[0] == top)) for pair in key]
         parent = above[1]
         if parent is not None and not (parent.kind is attached.kind is HubKind.OPTIONAL):
             raise NotAttachableError(join, "left")
-        for left, _ in key:
-            self._classes.setdefault(left, [left])
+        if parent is not None and any(pair.null_safe or not is_null_on_nulls(pair.above[1]) for pair in key):
+            raise NotAttachableError(join, "left")  # it may match where the row above is not there
+        for pair in key:
+            self._classes.setdefault(pair.above, [pair.above])
         found = Hanging(attached.kind, part, key)
         for below in part.attached:
             self._attach(below, part, found.attached)
         (hanging if parent is None else parent.attached).append(found)
 
-    def _key_part(self, condition: Condition, part: Part, join: Join) -> list[tuple[Term, Term]]:
+    def _key_part(self, condition: Condition, part: Part, join: Join) -> list[Pair]:
         """What a condition of a join that is no inner one adds to its key; what concerns the right side alone filters that."""
         names = self.block.atoms_of(condition.expression)
+        if part.atoms_below.intersection(names):
+            raise NotAttachableError(join, "right")  # it reads what an outer join there gives
         ours = [name for name in names if name in part.atoms]
         if len(ours) == len(names) and len(names) == 1:
             self._filters[names[0]].append(condition.expression)
             return []
-        sides = equality_of(condition.expression) if ours else is_true(condition.expression)
+        found = equality_of(condition.expression) if ours else is_true(condition.expression)
+        sides = None if found is None else (found.left, found.right)
         for left, right in [] if sides is None else [sides, sides[::-1]]:
             one, two = self.block.atoms_of(left), self.block.atoms_of(right)
             if len(one) == 1 and one[0] not in part.atoms and len(two) <= 1 and set(two) <= set(part.atoms):
                 child = two[0] if two else part.atoms[0]
-                return [((one[0], _stripped(left)), (child, _stripped(right)))]
+                null_safe = found is not None and found.null_safe
+                return [Pair((one[0], _stripped(left)), (child, _stripped(right)), null_safe)]
         raise UnfitConditionError(join, condition)
 
     def _covering(self, terms: Sequence[Term], part: Part) -> str | None:
@@ -216,16 +245,16 @@ class CoreBuilder:
         binds = [{atom for atom, _ in self._members(term)} for term in terms]
         return next((atom for atom in part.atoms if all(atom in found for found in binds)), None)
 
-    def _keys_of(self, atom: str) -> dict[Term, list[Expression]]:
-        """The atom's own terms by the classes above that they are compared with, where it hangs below another."""
-        found: dict[Term, list[Expression]] = {}
+    def _keys_of(self, atom: str) -> dict[Term, list[Pair]]:
+        """What the atom's own terms are compared with, by classes above, where it hangs below another."""
+        found: dict[Term, list[Pair]] = {}
         open_blocks = list(self._hanging)
         while open_blocks:
             block = open_blocks.pop()
             open_blocks += block.attached
-            for left, (name, expression) in block.key:
-                if name == atom:
-                    found.setdefault(self._find(left), []).append(expression)
+            for pair in block.key:
+                if pair.own[0] == atom:
+                    found.setdefault(self._find(pair.above), []).append(pair)
         return found
 
     def is_optional(self, atom: str) -> bool:
@@ -233,15 +262,16 @@ class CoreBuilder:
         found = part_of([atom], self.block.part, self._hanging)
         return found is not None and found[1] is not None
 
-    def _equal_terms(self, condition: Expression) -> tuple[Term, Term] | None:
-        """The terms of an equality between two atoms."""
-        if not isinstance(condition, Call) or condition.op != "eq":
+    def _equal_terms(self, condition: Expression) -> tuple[tuple[Term, Term], bool] | None:
+        """The terms of an equality between two atoms, and whether it is null-safe."""
+        found = equality_of(condition)
+        if found is None:
             return None
-        sides = [(self.block.atoms_of(side), _stripped(side)) for side in condition.args]
+        sides = [(self.block.atoms_of(side), _stripped(side)) for side in (found.left, found.right)]
         if any(len(atoms) != 1 for atoms, _ in sides):
             return None
         (one, left), (two, right) = sides
-        return ((one[0], left), (two[0], right)) if one != two else None
+        return (((one[0], left), (two[0], right)), found.null_safe) if one != two else None
 
     def _find(self, term: Term) -> Term:
         """The first term of its class."""
@@ -286,14 +316,12 @@ class CoreBuilder:
         bindings: list[tuple[str, Expression]] = []
         for root, variable in self._variables.items():
             mine = [e for a, e in self._members(root) if a == name]
-            filters += [compare("eq", mine[0], other) for other in mine[1:]]
             if mine:
-                filters += _is_among(mine[0], variable.type)
+                filters += _bound(mine, variable, null_safe=variable.null_safe)
                 bindings.append((variable.name, of_source(cast_to(mine[0], variable.type))))
-        for root, terms in self._keys_of(name).items():
-            variable = self._variables[root]
-            filters += [compare("eq", terms[0], other) for other in terms[1:]]
-            filters += _is_among(terms[0], variable.type)
+        for root, pairs in self._keys_of(name).items():
+            variable, terms = self._variables[root], [pair.own[1] for pair in pairs]
+            filters += _bound(terms, variable, null_safe=variable.nullable and all(p.null_safe for p in pairs))
             bindings.append((variable.name, of_source(cast_to(terms[0], variable.type))))
         position = {reference.name: i for i, (_, reference) in enumerate(leaf.columns)}
         bindings.sort(key=lambda b: min((position[c] for c in columns_of(b[1])), default=len(position)))
@@ -366,6 +394,15 @@ def _exact_type(types: Sequence[DataType]) -> DataType:
 
 
 _BITS = {Kind.TINYINT: 7, Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}
+
+
+def _bound(terms: Sequence[Expression], variable: Variable, *, null_safe: bool) -> list[Expression]:
+    """The conditions under which terms of one atom have a common value of the variable's type."""
+    found = [compare("eq_null_safe" if null_safe else "eq", terms[0], other) for other in terms[1:]]
+    among = conjunction(_is_among(terms[0], variable.type))
+    if among is not None:
+        found.append(logical("or", is_null(terms[0], negated=False), among) if null_safe else among)
+    return found
 
 
 def _is_among(expression: Expression, target: DataType) -> list[Expression]:

@@ -48,8 +48,8 @@ class _Grouped:
         order: dict[Expression, int] = {e: n for n, (_, e) in reversed(list(enumerate(items)))}
         varying.sort(key=lambda column: order.get(column, len(items)))
         self._keys: Mapping[PlanColumn, Expression] = {c: key_of[c] for c in varying}
-        self._single = [c for c in varying if len(core.block.atoms_of(key_of[c])) <= 1]
-        self._spanning = [c for c in varying if len(core.block.atoms_of(key_of[c])) > 1]
+        self._single = [c for c in varying if core.can_bind(key_of[c])]
+        self._spanning = [c for c in varying if not core.can_bind(key_of[c])]
         self._roots: dict[PlanColumn, Term] = {c: core.request(key_of[c]) for c in self._single}
         core.request_columns(key_of[c] for c in self._spanning)
         planner = AggregatePlanner(core, factoring=not self._spanning)
@@ -99,7 +99,7 @@ class _Grouped:
         return OutputColumn(variable.name, variable.type, variable.nullable)
 
     def _map_keys(self, stages: list[Stage]) -> list[OutputColumn]:
-        """The Map that computes keys over several atoms; it keeps the head for the arguments of aggregates.
+        """The Map that computes keys that no variable can hold; it keeps the head for the arguments of aggregates.
 
         Without aggregates it gives the keys alone, which a Distinct then makes unique.
         """

@@ -20,7 +20,19 @@ from everview.extract.grouped import Above, extract_grouped
 from everview.extract.regrouped import extract_regrouped, over
 from everview.query.conjunctive import StageSource
 from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction
-from everview.query.logical_view import Core, Distinct, Filter, LogicalView, Map, OutputColumn, Stage, Union
+from everview.query.logical_view import (
+    Core,
+    Distinct,
+    Filter,
+    GroupAggregate,
+    LogicalView,
+    Map,
+    OutputColumn,
+    Stage,
+    TopK,
+    Union,
+)
+from everview.query.logical_view import inputs_of as stages_below
 from everview.query.names import unique_name
 from everview.relational.canonical import canonical
 from everview.relational.plan import (
@@ -37,6 +49,7 @@ from everview.relational.plan import (
 )
 from everview.relational.plan import Distinct as DistinctRows
 from everview.relational.plan import Filter as FilterRows
+from everview.relational.plan import TopK as TopRows
 from everview.sql.reject import reject
 
 if TYPE_CHECKING:
@@ -74,6 +87,8 @@ class Extractor:
                 self._distinct(below, names)
             case UnionAll():
                 self._union(node, names)
+            case TopRows(input=below):
+                self._top(node, self.rows(below, names))
             case Apply():
                 hint = "write it as a condition of its own, combined with others by AND"
                 raise reject("SUBQUERY_EXPRESSION", self._sql, node.span, name="a subquery here", hint=hint)
@@ -94,6 +109,10 @@ class Extractor:
                 return (frozenset(columns[c].name for c, _ in keys),)
             case DistinctRows():
                 return (frozenset(c.name for c in columns.values()),)
+            case TopRows(limit=1):
+                return (frozenset(),)
+            case TopRows(input=below):
+                return self._keys(below, columns)
             case _:
                 return ()
 
@@ -216,7 +235,7 @@ class Extractor:
             self._plain(core, items)
             self.stages.append(Distinct(len(self.stages) - 1, self.stages[-1].columns))
             return
-        if any(len(core.block.atoms_of(e)) > 1 for _, e in items):
+        if not all(core.can_bind(e) for _, e in items):
             core.request_columns(e for _, e in items)
             core.freeze({}, {})
             self.stages.append(Core(core.build(distinct=True)))
@@ -244,6 +263,29 @@ class Extractor:
             for at, (name, column) in enumerate(zip(names, node.columns, strict=True))
         )
         self.stages.append(Union(inputs, columns))
+
+    def _top(self, node: TopRows, below: int) -> None:
+        self.stages.append(TopK(below, node.order, node.limit, node.offset, self.stages[below].columns))
+        joined = joined_below(self.stages, below)
+        if joined and node.limit != 0:
+            atoms = ", ".join(f"`{name}`" for name in joined)
+            self.warnings.append(
+                f"LIMIT keeps the whole result of the join of {atoms}, in order, so that the next row comes in when one "
+                "leaves: space and the work of a change follow the join's result; a LIMIT over groups keeps the groups alone"
+            )
+
+
+def joined_below(stages: Sequence[Stage], stage: int) -> tuple[str, ...]:
+    """The atoms of the joins whose results, and not groups or distinct rows of them, reach a stage."""
+    found = stages[stage]
+    match found:
+        case Core(query=query):
+            atoms = tuple(atom.name for atom in query.result_atoms)
+            return atoms if len(atoms) > 1 and not query.distinct else ()
+        case GroupAggregate() | Distinct() | TopK():
+            return ()
+        case _:
+            return tuple(dict.fromkeys(atom for below in stages_below(found) for atom in joined_below(stages, below)))
 
 
 def _with_stage(node: Node, join: Join, side: str) -> Node:

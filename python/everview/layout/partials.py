@@ -1,6 +1,7 @@
 """A stage that puts rows together, in two steps: what every shard makes of its part, and what is made of all parts together.
 
-What: a group's sums are sums of partial sums, and distinct rows are the distinct ones among those of the parts. Partial sums are exact
+What: a group's sums are sums of partial sums, distinct rows are the distinct ones among those of the parts, and the first rows are among the
+first of the parts. Partial sums are exact
 (128 bits as DECIMAL(38, s)), except sums of doubles, which are rounded once per shard.
 Representation: the stage itself with partial columns, and the stages that read it, the first of which is a core.
 Invariants: P1, the merging stages give on the union of the partial results what the stage gives on the union of its inputs; P2, partial
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from everview.aggregates import FUNCTIONS
 from everview.query.conjunctive import Atom, ConjunctiveQuery, StageSource, Variable
 from everview.query.expression import ColumnRef, Expression
-from everview.query.logical_view import Aggregate, Core, Distinct, GroupAggregate, Map, OutputColumn, Stage
+from everview.query.logical_view import Aggregate, Core, Distinct, GroupAggregate, Map, OutputColumn, Stage, TopK
 from everview.query.names import unique_name
 from everview.schema.datatype import DOUBLE
 
@@ -31,11 +32,15 @@ class Split:
 
 def gathers(stage: Stage) -> bool:
     """Whether a stage puts rows together, so that it must see all that belong together."""
-    return isinstance(stage, GroupAggregate | Distinct) or (isinstance(stage, Core) and stage.query.distinct)
+    return isinstance(stage, GroupAggregate | Distinct | TopK) or (isinstance(stage, Core) and stage.query.distinct)
 
 
 def split_stage(stage: Stage, at: int) -> Split:
     """Split a stage that gathers; the partial one will be stage number ``at``, and the merging ones follow it."""
+    if isinstance(stage, TopK):
+        most = None if stage.limit is None else stage.limit + stage.offset
+        first = replace(stage, limit=most, offset=0)
+        return Split(first, (Core(reading(at, stage.columns)), replace(stage, input=at + 1)))
     if not isinstance(stage, GroupAggregate):
         return Split(stage, (Core(reading(at, stage.columns, distinct=True)),))
     partials = _Partials(stage)

@@ -25,7 +25,7 @@ from everview.layout.shares import Dimension, Shares, choose_shares, judge, spre
 from everview.plan.output_key import group_key
 from everview.query.conjunctive import Atom, ConjunctiveQuery, StageSource
 from everview.query.expression import ColumnRef
-from everview.query.logical_view import Core, GroupAggregate, LogicalView, Map, Stage, Union, inputs_of
+from everview.query.logical_view import Core, GroupAggregate, LogicalView, Map, Stage, TopK, Union, inputs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class _Placer:
     def _split(self, at: int, stage: Stage, fragment: int, shares: Shares | None) -> None:
         split = split_stage(stage, len(self._placed))
         self._add(split.partial, fragment, None, shares)
-        keys = tuple(k.name for k in (stage.keys if isinstance(stage, GroupAggregate) else stage.columns))
+        keys = _together(stage)
         if isinstance(stage, GroupAggregate):
             below = self._placed[stage.input].stage
             if isinstance(below, Core):
@@ -251,10 +251,21 @@ def _passed(stage: Stage, columns: frozenset[str]) -> Mapping[str, str]:
     match stage:
         case Map(expressions=expressions):
             return {e.name: name for name, e in reversed(expressions) if isinstance(e, ColumnRef)}
-        case GroupAggregate(keys=keys):
-            return {k.name: k.name for k in keys}
+        case GroupAggregate() | TopK():
+            return {name: name for name in _together(stage)}
         case _:
             return {c: c for c in columns}
+
+
+def _together(stage: Stage) -> tuple[str, ...]:
+    """Rows that agree on these columns are put together by a stage that gathers; without columns all are."""
+    match stage:
+        case GroupAggregate(keys=keys):
+            return tuple(k.name for k in keys)
+        case TopK():
+            return ()
+        case _:
+            return tuple(c.name for c in stage.columns)
 
 
 def _joined_columns(query: ConjunctiveQuery, stage: int) -> dict[str, int]:

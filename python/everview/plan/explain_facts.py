@@ -24,8 +24,8 @@ from everview.query.logical_view import (
     GroupAggregate,
     LogicalView,
     Map,
-    SortKey,
     Stage,
+    TopK,
     Union,
     inputs_of,
 )
@@ -43,10 +43,18 @@ STATE = {
     "map": "",
     "filter": "",
     "union": "",
+    "topk": "the {rows} in order, inside the limit and outside, so that the next comes in when one leaves",
 }
 """What a finishing operator keeps."""
 
-_OPERATORS = {GroupAggregate: "aggregate", Map: "map", Filter: "filter", Distinct: "distinct", Union: "union"}
+_OPERATORS = {
+    GroupAggregate: "aggregate",
+    Map: "map",
+    Filter: "filter",
+    Distinct: "distinct",
+    Union: "union",
+    TopK: "topk",
+}
 
 Facts = dict[str, Any]
 
@@ -68,17 +76,11 @@ def facts_of(planned: PlannedView) -> Facts:
         "plan_hash": planned.plan.plan_hash,
         "columns": [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in planned.plan.output],
         "lookups": [list(found.columns) for found in view_lookups(planned)],
-        "order": [_sort_text(key, planned.view) for key in planned.view.order],
+        "order": list(planned.view.read_order),
         "warnings": list(planned.view.warnings),
         "stages": stages,
         "sources": SOURCES,
     }
-
-
-def _sort_text(key: SortKey, view: LogicalView) -> str:
-    way = " DESC" if key.descending else ""
-    nulls = "" if key.nulls_first is not key.descending else f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-    return f"{view.columns[key.position].name}{way}{nulls}"
 
 
 def _core_facts(core: PlannedCore, position: int) -> Facts:
@@ -184,8 +186,32 @@ def _operator_facts(stage: Stage, index: int, planned: PlannedView) -> Facts:
         "position": planned.positions[index],
         "inputs": [planned.positions[i] for i in inputs_of(stage)],
         "text": operator_text(stage),
-        "state": HELD if isinstance(stage, GroupAggregate) and holds_groups(planned, stage) else STATE[name],
+        "state": _state(stage, name, planned),
     }
+
+
+def _state(stage: Stage, name: str, planned: PlannedView) -> str:
+    if isinstance(stage, GroupAggregate) and holds_groups(planned, stage):
+        return HELD
+    if isinstance(stage, TopK):
+        return "nothing" if stage.limit == 0 else STATE[name].format(rows=_ranked(planned.view, stage.input))
+    return STATE[name]
+
+
+def _ranked(view: LogicalView, stage: int) -> str:
+    """What the rows are that reach a TopK."""
+    found = view.stages[stage]
+    match found:
+        case GroupAggregate():
+            return "groups"
+        case Core(query=query) if not query.distinct:
+            return "whole result of the join" if len(query.result_atoms) > 1 else f"rows of {query.atoms[0].source}"
+        case Distinct() | Core():
+            return "distinct rows"
+        case Map() | Filter():
+            return _ranked(view, found.input)
+        case _:
+            return "rows of its input"
 
 
 def operator_text(stage: Stage) -> str:
@@ -202,4 +228,11 @@ def operator_text(stage: Stage) -> str:
         return ", ".join(n if n == text else f"{n} = {text}" for n, text in texts)
     if isinstance(stage, Filter):
         return expression_text(stage.predicate)
+    if isinstance(stage, TopK):
+        by = ", ".join(key.text([c.name for c in stage.columns]) for key in stage.order)
+        limit = (
+            "all rows" if stage.limit is None else f"the first {stage.limit}" if stage.limit != 1 else "the first row"
+        )
+        after = f" after {stage.offset}" if stage.offset else ""
+        return f"{limit}{after} by {by + ', then by ' if by else ''}all columns"
     return "the rows of all of them" if isinstance(stage, Union) else "each row once"

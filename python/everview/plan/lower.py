@@ -38,7 +38,9 @@ from everview.plan.maintenance import (
     MapColumnPlan,
     MapPlan,
     NodePlan,
+    SortPlan,
     StagePlan,
+    TopKPlan,
     UnionPlan,
 )
 from everview.query.conjunctive import (
@@ -61,6 +63,7 @@ from everview.query.logical_view import (
     Map,
     OutputColumn,
     Stage,
+    TopK,
     Union,
     inputs_of,
 )
@@ -160,7 +163,7 @@ def _reads_deltas_always(view: LogicalView, core: int, classification: Classific
         fused = isinstance(reader, GroupAggregate) and reader.input == core
         if isinstance(reader, GroupAggregate) and (not fused or keeps_groups(reader, classification.maintained_head)):
             return True
-        if isinstance(reader, Core | Distinct) or _may_refuse(reader):
+        if isinstance(reader, Core | Distinct | TopK) or _may_refuse(reader):
             return True
     return False
 
@@ -243,12 +246,15 @@ def _core_plan(query: ConjunctiveQuery, tree: JoinTree, places: _Places) -> Core
 
 
 def _needed(query: ConjunctiveQuery, atom: Atom) -> frozenset[str]:
-    """The variables whose values find the atom's partners: where one is NULL, the row has none and need not be there."""
+    """The variables whose values find the atom's partners by ``=``: where one is NULL, the row has none and need not be there."""
     block = next((b for b in every_attachment(query.attached) if atom.name in b.atoms), None)
     beside = query.joined_atoms if block is None else [query.atoms_by_name[name] for name in block.atoms]
     attached = query.attached if block is None else block.attached
-    found = {v for other in beside if other.name != atom.name for v in other.variables}
-    found.update([] if block is None else block.key, *(b.key for b in attached if b.kind is HubKind.EXISTS))
+    found = {
+        v for other in beside if other.name != atom.name for v in other.variables if not query.variables[v].null_safe
+    }
+    blocks = [b for b in attached if b.kind is HubKind.EXISTS] + ([] if block is None else [block])
+    found.update(*(set(b.key) - b.null_safe for b in blocks))
     return frozenset(v for v in atom.variables if v in found)
 
 
@@ -306,6 +312,10 @@ def _lower_operator(view: LogicalView, stage: Stage, inputs: Sequence[tuple[int,
         return FilterPlan("filter", position, to_json(stage.predicate, index))
     if isinstance(stage, Distinct):
         return DistinctPlan("distinct", position)
+    if isinstance(stage, TopK):
+        places = [index[c.name] for c in stage.columns]
+        order = tuple(SortPlan(places[k.position], k.descending, k.nulls_first) for k in stage.order)
+        return TopKPlan("topk", position, (), order, stage.limit, stage.offset)
     raise InternalError("UNKNOWN_STAGE", f"no plan for a stage of type {type(stage).__name__}")
 
 

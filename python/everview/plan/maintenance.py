@@ -154,7 +154,28 @@ class UnionPlan:
     inputs: tuple[int, ...]
 
 
-StagePlan = CorePlan | GroupAggregatePlan | MapPlan | FilterPlan | DistinctPlan | UnionPlan
+@dataclass(frozen=True, slots=True)
+class SortPlan:
+    """A column of the input that rows are ordered by."""
+
+    column: int
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopKPlan:
+    """The rows from one rank of an order to another. ``partition``: columns by which rows are ordered apart; none so far."""
+
+    stage: str
+    input: int
+    partition: tuple[int, ...]
+    order: tuple[SortPlan, ...]
+    limit: int | None
+    offset: int
+
+
+StagePlan = CorePlan | GroupAggregatePlan | MapPlan | FilterPlan | DistinctPlan | UnionPlan | TopKPlan
 
 
 @dataclass(frozen=True, slots=True)

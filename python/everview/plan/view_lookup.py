@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from everview.plan.join_tree import lookups
 from everview.plan.lower import PlannedView, keeps_groups
-from everview.plan.maintenance import DistinctPlan, UnionPlan
+from everview.plan.maintenance import DistinctPlan, TopKPlan, UnionPlan
 from everview.query.expression import ColumnRef
 from everview.query.logical_view import Core, GroupAggregate, Map, Union
 
@@ -29,7 +29,7 @@ class Lookup:
 
 def view_lookups(planned: PlannedView) -> tuple[Lookup, ...]:
     """The lookups a view supports, smallest first."""
-    if len(planned.cores) != 1 or any(isinstance(s, DistinctPlan | UnionPlan) for s in planned.plan.stages):
+    if len(planned.cores) != 1 or any(isinstance(s, DistinctPlan | UnionPlan | TopKPlan) for s in planned.plan.stages):
         return ()
     column_of = _output_columns(planned)
     groups = next((s for s in planned.view.stages if isinstance(s, GroupAggregate)), None)

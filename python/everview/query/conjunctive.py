@@ -24,11 +24,12 @@ from everview.schema.datatype import DataType
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of a query."""
+    """A variable of a query. ``null_safe``: where atoms are joined by it, NULL is a value like any other."""
 
     name: str
     type: DataType
     nullable: bool
+    null_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +108,15 @@ class Attachment:
     """A block of atoms that hangs below an atom which binds all variables of ``key``.
 
     EXISTS: rows above stay that have a match in the block; FORBIDS: those that have none; neither adds to a result. OPTIONAL: every row stays,
-    with each of its matches or, without one, with NULLs. ``attached``: blocks that hang on this one.
+    with each of its matches or, without one, with NULLs. ``attached``: blocks that hang on this one. ``null_safe``: the variables of the key
+    that are compared by ``<=>``, so that NULL matches NULL.
     """
 
     kind: HubKind
     atoms: tuple[str, ...]
     key: tuple[str, ...]
     attached: tuple[Attachment, ...] = ()
+    null_safe: frozenset[str] = frozenset()
 
 
 def every_attachment(attached: tuple[Attachment, ...]) -> Iterator[Attachment]:

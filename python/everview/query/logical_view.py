@@ -7,7 +7,7 @@ components of its query.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from everview.query.conjunctive import ConjunctiveQuery, StageSource
@@ -106,7 +106,40 @@ class Union:
     columns: tuple[OutputColumn, ...]
 
 
-Stage = Core | GroupAggregate | Map | Filter | Distinct | Union
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column by position, and how rows are ordered by it."""
+
+    position: int
+    descending: bool
+    nulls_first: bool
+
+    def text(self, names: Sequence[str]) -> str:
+        """The key as it is written, for columns of these names; defaults are left out.
+
+        >>> SortKey(0, descending=True, nulls_first=True).text(["n"])
+        'n DESC NULLS FIRST'
+        """
+        way = " DESC" if self.descending else ""
+        nulls = "" if self.nulls_first is not self.descending else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        return f"{names[self.position]}{way}{nulls}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The rows of the input after the first ``offset`` of an order, at most ``limit`` (None: all).
+
+    Rows that ``order`` leaves equal are ordered by all their columns. Keeps the rows of its input, those outside, too.
+    """
+
+    input: int
+    order: tuple[SortKey, ...]
+    limit: int | None
+    offset: int
+    columns: tuple[OutputColumn, ...]
+
+
+Stage = Core | GroupAggregate | Map | Filter | Distinct | Union | TopK
 
 
 def inputs_of(stage: Stage) -> tuple[int, ...]:
@@ -121,19 +154,10 @@ def inputs_of(stage: Stage) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class SortKey:
-    """A column of the output by position, and how rows are ordered by it."""
-
-    position: int
-    descending: bool
-    nulls_first: bool
-
-
-@dataclass(frozen=True, slots=True)
 class LogicalView:
     """A view: its stages, the last of which is the result.
 
-    ``order``: in which reads give the rows; deltas have none. ``warnings``: what is less than a join tree could give.
+    ``order``: in which reads give the rows, where it is not that of a TopK on top; deltas have none. ``warnings``: what is less than a join tree could give.
     ``meaning``: a hash of what the query says, whatever its plan.
     """
 
@@ -147,6 +171,16 @@ class LogicalView:
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
         return self.stages[-1].columns
+
+    @property
+    def read_order(self) -> tuple[str, ...]:
+        """What reads are ordered by, as text: ``order``, or what a TopK on top has, whose rows come in its order."""
+        if self.order:
+            return tuple(key.text([c.name for c in self.columns]) for key in self.order)
+        last = self.stages[-1]
+        while isinstance(last, Map):
+            last = self.stages[last.input]
+        return tuple(key.text([c.name for c in last.columns]) for key in last.order) if isinstance(last, TopK) else ()
 
     @property
     def expressions(self) -> Iterator[Expression]:
@@ -163,5 +197,5 @@ class LogicalView:
                     yield from (e for _, e in expressions)
                 case Filter(predicate=predicate):
                     yield predicate
-                case Distinct() | Union():
+                case Distinct() | Union() | TopK():
                     pass

@@ -11,7 +11,19 @@ from dataclasses import replace
 from itertools import count
 
 from everview.query.expression import Expression, PlanColumn, rewrite
-from everview.relational.plan import Aggregate, Apply, Condition, Distinct, Filter, Join, Node, Project, Scan, UnionAll
+from everview.relational.plan import (
+    Aggregate,
+    Apply,
+    Condition,
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    UnionAll,
+)
 
 
 def canonical(node: Node) -> Node:
@@ -63,6 +75,8 @@ class _Renumbering:
                 return Apply(below, subquery, self._new([node.column])[0], operands)
             case Distinct():
                 return Distinct(self.node(node.input))
+            case TopK():
+                return TopK(self.node(node.input), node.order, node.limit, node.offset)
             case UnionAll():
                 inputs = tuple(self.node(below) for below in node.inputs)
                 return UnionAll(inputs, self._new(node.columns))

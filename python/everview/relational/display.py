@@ -17,6 +17,7 @@ from everview.relational.plan import (
     Node,
     Project,
     Scan,
+    TopK,
     UnionAll,
     inputs_of,
 )
@@ -68,6 +69,11 @@ def _line(node: Node) -> str:
             return f"apply {expression_text(node.column)} = " + (f"({operands}) IN" if operands else "EXISTS")
         case Distinct():
             return "distinct"
+        case TopK():
+            named = [expression_text(column) for column in node.columns]
+            by = ", ".join(key.text(named) for key in node.order) or "all columns"
+            limit = "ALL" if node.limit is None else node.limit
+            return f"top {limit}{f' after {node.offset}' if node.offset else ''} by {by}"
         case UnionAll():
             return f"union all ({_listed(node.columns)})"
 

@@ -19,6 +19,7 @@ from everview.relational.plan import (
     Node,
     Query,
     Scan,
+    TopK,
     UnionAll,
     columns_read,
     expressions_of,
@@ -84,7 +85,7 @@ def _used(node: Node) -> set[PlanColumn]:
     for found in nodes_of(node):
         used.update(column for e in expressions_of(found) for column in columns_read(e))
         match found:
-            case Distinct() | UnionAll():
+            case Distinct() | UnionAll() | TopK():
                 used.update(column for below in inputs_of(found) for column in below.columns)
             case Apply(subquery=subquery, operands=operands) if operands:
                 used.update(subquery.columns)

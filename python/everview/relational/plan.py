@@ -170,17 +170,40 @@ class UnionAll:
     path: tuple[str, ...] = field(default=(), compare=False)
 
 
-Node = Scan | Filter | Project | Join | Apply | Aggregate | Distinct | UnionAll
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """Of the rows of the input, in order, those after the first ``offset``, at most ``limit`` (None: all).
+
+    ``order``: positions of columns. Rows that are equal there are ordered by all columns of the input, one after another,
+    ascending with NULL first; so no rule may change these columns. ``path``: the aliases of the derived tables that it is in.
+    """
+
+    input: Node
+    order: tuple[SortKey, ...]
+    limit: int | None
+    offset: int
+    path: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return self.input.columns
+
+
+Node = Scan | Filter | Project | Join | Apply | Aggregate | Distinct | UnionAll | TopK
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A plan and the names of its columns, with the places where they are written, and the order in which rows are read."""
+    """A plan and the names of its columns, with the places where they are written, and the order in which rows are read.
+
+    ``owners``: for messages, the aliases of the tables that columns are of; empty where a column is of none.
+    """
 
     node: Node
     names: tuple[str, ...]
     spans: tuple[Span, ...] = field(compare=False)
     order: tuple[SortKey, ...] = ()
+    owners: tuple[str, ...] = field(default=(), compare=False)
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:
@@ -229,7 +252,7 @@ def nodes_of(node: Node) -> Iterator[Node]:
 def expressions_of(node: Node) -> Iterator[Expression]:
     """The expressions of a node itself."""
     match node:
-        case Scan() | Distinct() | UnionAll():
+        case Scan() | Distinct() | UnionAll() | TopK():
             pass
         case Filter(conditions=conditions) | Join(conditions=conditions):
             yield from (c.expression for c in conditions)
@@ -245,7 +268,7 @@ def expressions_of(node: Node) -> Iterator[Expression]:
 def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> Node:
     """The node with its own expressions changed."""
     match node:
-        case Scan() | Distinct() | UnionAll():
+        case Scan() | Distinct() | UnionAll() | TopK():
             return node
         case Filter(conditions=conditions) | Join(conditions=conditions):
             changed = tuple(replace(c, expression=change(c.expression)) for c in conditions)

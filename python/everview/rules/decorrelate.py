@@ -7,7 +7,7 @@
                                                   anti join[p AND s IS NULL], anti join[p AND (x IS NULL) = TRUE]
 
 x NOT IN S is not true if some s equals x, if some s is NULL, or if x is NULL and there is an s at all. What S projects, orders or makes
-distinct does not matter to whether it has a row. A condition of S that reads R can be pulled out of S where only filters, projections and
+distinct does not matter to whether it has a row, nor does LIMIT if it leaves one. A condition of S that reads R can be pulled out of S where only filters, projections and
 inner joins stand above it.
 """
 
@@ -28,6 +28,7 @@ from everview.relational.plan import (
     JoinKind,
     Node,
     Project,
+    TopK,
     columns_read,
     inputs_of,
     nodes_of,
@@ -77,7 +78,7 @@ def _negated(column: PlanColumn) -> Expression:
 
 
 def _included(node: Node, apply: Apply, condition: Condition) -> Node | None:
-    rows, values, pulled = _rows(apply.subquery)
+    rows, values, pulled = _rows(_tested(apply))
     if outer_columns(rows):
         return None  # a condition that stands where it cannot be pulled out
     equal = (compare("eq", one, two) for one, two in zip(apply.operands, values, strict=False))
@@ -85,7 +86,7 @@ def _included(node: Node, apply: Apply, condition: Condition) -> Node | None:
 
 
 def _excluded(node: Node, apply: Apply, condition: Condition, ids: Iterator[int]) -> Node | None:
-    rows, values, pulled = _rows(apply.subquery)
+    rows, values, pulled = _rows(_tested(apply))
     if outer_columns(rows) or len(apply.operands) > 1:  # which of several NULLs matter depends on the other columns
         return None
     if not apply.operands:
@@ -102,6 +103,16 @@ def _excluded(node: Node, apply: Apply, condition: Condition, ids: Iterator[int]
         node = Join(
             JoinKind.ANTI, node, right, tuple(replace(c, expression=_in(c.expression, columns)) for c in conditions)
         )
+    return node
+
+
+def _tested(apply: Apply) -> Node:
+    """The subquery; of EXISTS without a LIMIT that leaves a row where there is one."""
+    node = apply.subquery
+    while not apply.operands and isinstance(node, TopK | Project):
+        if isinstance(node, TopK) and (node.limit == 0 or node.offset):
+            break
+        node = node.input
     return node
 
 

@@ -28,6 +28,7 @@ from everview.relational.plan import (
     Node,
     Project,
     Scan,
+    TopK,
     UnionAll,
     with_columns,
 )
@@ -73,7 +74,7 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
                 for column, call in node.calls
             )
             return replace(node, input=inner, keys=keys, calls=calls), {}
-        case Distinct(input=below):
+        case Distinct(input=below) | TopK(input=below):
             return replace(node, input=inline_projections(below)), {}
         case UnionAll():
             return replace(node, inputs=tuple(inline_projections(below) for below in node.inputs)), {}

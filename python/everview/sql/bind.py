@@ -1,7 +1,7 @@
 """A query, parsed, to its relational plan: names are bound, nothing is decided.
 
 ``Binder`` goes through the blocks of a query. A block becomes its FROM (scans and joins), Filter for WHERE, Aggregate and
-Filter for GROUP BY and HAVING, Project for the SELECT list and Distinct. A derived table is the plan of its query, with
+Filter for GROUP BY and HAVING, Project for the SELECT list, Distinct, and TopK for LIMIT. A derived table is the plan of its query, with
 columns of its own; a CTE is bound anew at each reference, so its scans occur as often as it is used.
 """
 
@@ -15,7 +15,6 @@ from sqlglot import exp
 
 from everview.errors import SchemaError, Span
 from everview.query.expression import Call, Expression, Literal, PlanColumn
-from everview.query.logical_view import SortKey
 from everview.relational.plan import (
     Apply,
     Condition,
@@ -31,10 +30,22 @@ from everview.relational.plan import (
 )
 from everview.schema.datatype import BOOLEAN
 from everview.sql.bind_grouping import AggregateCollector, Grouping
+from everview.sql.bind_order import CLAUSES as ORDER_CLAUSES
+from everview.sql.bind_order import (
+    Key,
+    Ranks,
+    lower_output,
+    order_keys,
+    ordered_query,
+    output_first,
+    over_columns,
+    ranks_of,
+)
 from everview.sql.coercion import cast_to, compare, condition, unify
 from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.nesting import room_to_recurse, too_deep
+from everview.sql.output_names import check_names
 from everview.sql.reject import close_matches, mismatch, reject
 from everview.sql.scope import NamedExpression, Relation, Scope
 from everview.sql.spans import keyword_span, parse_query, source_of, span_of, text_of
@@ -57,17 +68,18 @@ def bind_query(sql: str, tables: Mapping[str, Table], views: Mapping[str, Table]
             query = Binder(sql, tables, views or {}).query(parse_query(sql), _Around({}))
     except RecursionError:
         raise too_deep(sql) from None
-    _check_names(sql, query)
+    check_names(sql, query)
     return query
 
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """A column of a SELECT list."""
+    """A column of a SELECT list. ``owner``: the alias of the table that it is a column of, if it is one."""
 
     name: str
     expression: Expression
     span: Span
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +116,6 @@ _REFUSED_CLAUSES = {
     "sort": ("ORDER_BY", "SORT BY"),
     "cluster": ("ORDER_BY", "CLUSTER BY"),
     "distribute": ("ORDER_BY", "DISTRIBUTE BY"),
-    "limit": ("LIMIT", "LIMIT"),
-    "offset": ("LIMIT", "OFFSET"),
     "qualify": ("QUALIFY", "QUALIFY"),
     "windows": ("WINDOW_FUNCTION", "WINDOW"),
     "laterals": ("TABLE_EXPRESSION", "LATERAL VIEW"),
@@ -125,7 +135,7 @@ _SELECT_PARTS = {
     "hint",
     "kind",
     "alias",
-    "order",
+    *ORDER_CLAUSES,
 }
 
 
@@ -148,11 +158,26 @@ class Binder:
         return PlanColumn(self.new_id(), expression.type, expression.nullable, name)
 
     def query(self, query: exp.Expr, around: _Around) -> Query:
-        """The plan of a query."""
-        select, ctes = self._unwrap(query, around.ctes)
-        around = replace(around, ctes=ctes)
-        if isinstance(select, exp.SetOperation):
-            return self._union(select, around)
+        """The plan of a query, which may stand in parentheses; clauses that none may have are refused."""
+        if not isinstance(query, exp.Select | exp.Subquery | exp.SetOperation):
+            raise reject("TABLE_EXPRESSION", self.sql, query, name=f"`{text_of(query, self.sql)}`")
+        with_ = query.args.get("with_")
+        if with_ is not None:
+            around = replace(around, ctes=self._with(with_, around.ctes))
+        self._refuse_clauses(query)
+        if isinstance(query, exp.Select):
+            return self._block(query, around)
+        found = self.query(query.this, around) if isinstance(query, exp.Subquery) else self._union(query, around)
+        if not any(query.args.get(clause) for clause in ORDER_CLAUSES):
+            return found
+        items = _as_items(found)
+        keys = order_keys(query, self.sql, items, lower_output(self.sql, items))
+        return self._ordered(found, keys, ranks_of(query, self.sql), around.path)
+
+    def _block(self, select: exp.Select, around: _Around) -> Query:
+        for part, value in select.args.items():
+            if value and part not in _SELECT_PARTS:
+                raise reject("UNSUPPORTED_CLAUSE", self.sql, select, name=part.strip("_").upper())
         from_ = select.args.get("from_")
         if from_ is None:
             raise reject("NO_FROM", self.sql, select)
@@ -170,24 +195,37 @@ class Binder:
         aliases: dict[str, Expression] = {}
         lowering = ExpressionLowering(self.sql, lambda column: scope.resolve(column, aliases), collector.lower)
         items = self._items(select, scope, lowering, aliases)
-        order = self._order(select, items, lowering)
+        distinct, ranks = self._is_distinct(select), ranks_of(select, self.sql)
+        names = output_first(self.sql, items, lambda column: scope.resolve(column, aliases))
+        ordering = ExpressionLowering(self.sql, names, lambda _, name, node: collector.lower(lowering, name, node))
+        keys = order_keys(select, self.sql, items, ordering.lower)
+        selected = items if distinct or ranks is None else [*items, *_not_selected(keys, items, self.sql)]
         node = bound.node
         grouping = Grouping(self, scope, aliases, collector)
         if group is not None:
             grouping.bind_keys(group, items)
         if having is not None:
             grouping.bind_having(having)
+        computed = selected
         if group is not None or having is not None or collector.calls:
-            node, items = grouping.above(node, items, path)
-        node = Project(node, tuple((self.column(i.expression, i.name), i.expression) for i in items))
-        query = Query(node, tuple(i.name for i in items), tuple(i.span for i in items), order)
+            node, computed = grouping.above(node, selected, path)
+        node = Project(node, tuple((self.column(i.expression, i.name), i.expression) for i in computed))
+        keys = [over_columns(key, selected, node.columns) for key in keys]
+        if distinct:
+            node = Distinct(node, path)
+        owners = tuple(i.owner for i in items)
+        query = Query(node, tuple(i.name for i in items), tuple(i.span for i in items), owners=owners)
+        return self._ordered(query, keys, ranks, path)
+
+    def _is_distinct(self, select: exp.Select) -> bool:
         distinct = select.args.get("distinct")
-        if distinct is None:
-            return query
-        if distinct.args.get("on") is not None:
+        if distinct is not None and distinct.args.get("on") is not None:
             place = keyword_span(self.sql, span_of(select), "DISTINCT ON")
             raise reject("UNSUPPORTED_CLAUSE", self.sql, place, name="DISTINCT ON")
-        return replace(query, node=Distinct(node, path))
+        return distinct is not None
+
+    def _ordered(self, query: Query, keys: Sequence[Key], ranks: Ranks | None, path: tuple[str, ...]) -> Query:
+        return ordered_query(query, keys, ranks, self.sql, path=path, column=self.column)
 
     def _union(self, query: exp.SetOperation, around: _Around) -> Query:
         """UNION [ALL]: columns by position, in the type that both sides have in common, under the names of the first."""
@@ -217,7 +255,7 @@ class Binder:
         node: Node = UnionAll(inputs, columns, around.path)
         if query.args.get("distinct"):
             node = Distinct(node, around.path)
-        return Query(node, first.names, first.spans, self._order(query, _as_items(first)))
+        return Query(node, first.names, first.spans)
 
     def _common_type(self, columns: Sequence[Expression], place: exp.Expr) -> DataType:
         try:
@@ -236,52 +274,6 @@ class Binder:
         whole = span_of(query)
         between = Span(span_of(query.this).end, span_of(query.expression).start)
         return keyword_span(self.sql, between if between.start < between.end else whole, type(query).__name__.upper())
-
-    def _order(
-        self, query: exp.Expr, items: Sequence[SelectItem], lowering: ExpressionLowering | None = None
-    ) -> tuple[SortKey, ...]:
-        """ORDER BY: positions, names and expressions of the SELECT list. ``lowering`` binds expressions, if there may be any."""
-        order = query.args.get("order")
-        keys = [] if order is None else order.expressions
-        return tuple(
-            SortKey(self._ordered(key.this, items, lowering), bool(key.args.get("desc")), bool(key.args["nulls_first"]))
-            for key in keys
-        )
-
-    def _ordered(self, node: exp.Expr, items: Sequence[SelectItem], lowering: ExpressionLowering | None) -> int:
-        names = [item.name.lower() for item in items]
-        if isinstance(node, exp.Literal) and node.is_int:
-            if not 1 <= int(node.name) <= len(items):
-                message = f"ORDER BY {node.name} is not a position of the SELECT list"
-                raise SchemaError("ORDER_BY_POSITION", message, sql=self.sql, span=span_of(node))
-            return int(node.name) - 1
-        if isinstance(node, exp.Column) and not node.table and node.name.lower() in names:
-            return names.index(node.name.lower())
-        if lowering is not None:
-            expression = lowering.lower(node)
-            position = next((i for i, item in enumerate(items) if item.expression == expression), None)
-            if position is not None:
-                return position
-        raise reject("ORDER_BY_NOT_SELECTED", self.sql, node, name=f"`{text_of(node, self.sql)}`")
-
-    def _unwrap(
-        self, query: exp.Expr, ctes: Mapping[str, _Cte]
-    ) -> tuple[exp.Select | exp.SetOperation, Mapping[str, _Cte]]:
-        """The query inside parentheses, with the CTEs it sees; clauses no block may have are refused."""
-        if not isinstance(query, exp.Select | exp.Subquery | exp.SetOperation):
-            raise reject("TABLE_EXPRESSION", self.sql, query, name=f"`{text_of(query, self.sql)}`")
-        with_ = query.args.get("with_")
-        if with_ is not None:
-            ctes = self._with(with_, ctes)
-        self._refuse_clauses(query)
-        if isinstance(query, exp.Subquery):
-            return self._unwrap(query.this, ctes)
-        if isinstance(query, exp.SetOperation):
-            return query, ctes
-        for part, value in query.args.items():
-            if value and part not in _SELECT_PARTS:
-                raise reject("UNSUPPORTED_CLAUSE", self.sql, query, name=part.strip("_").upper())
-        return query, ctes
 
     def _with(self, with_: exp.With, outer: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
         if with_.args.get("recursive"):
@@ -387,6 +379,8 @@ class Binder:
             right.scope.make_nullable()
         if kind in (JoinKind.INNER, JoinKind.LEFT):
             left.scope.add(right.scope, join.this, using)
+        else:
+            left.scope.show_first(using)
 
     def _join_kind(self, join: exp.Join) -> JoinKind:
         kind, side, method = join.kind, join.side, join.method
@@ -405,7 +399,7 @@ class Binder:
     def _merge(self, join: exp.Join, left: Scope, right: Scope) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
         """The columns of USING or NATURAL, and the equalities they become."""
         if join.method == "NATURAL":
-            names = [(n, join.this) for n, _ in right.visible if left.try_bare(n)]
+            names = [(n, join.this) for n, _ in left.visible if right.try_bare(n)]
         else:
             names = [(u.name, u) for u in join.args["using"]]
         found = []
@@ -480,11 +474,12 @@ class Binder:
     ) -> list[SelectItem]:
         """The SELECT list, stars expanded. ``aliases`` is filled as it goes: later items may use earlier aliases."""
         found: list[SelectItem] = []
+        owners = scope.owners()
         for node in select.expressions:
             span = span_of(node)
             star = self._star(node, scope)
             if star is not None:
-                found += [SelectItem(name, expression, span) for name, expression in star]
+                found += [SelectItem(name, expression, span, owners.get(expression, "")) for name, expression in star]
                 continue
             inner = node.this if isinstance(node, exp.Alias) else node
             expression = lowering.lower(inner)
@@ -493,7 +488,7 @@ class Binder:
                 aliases.setdefault(name.lower(), expression)
             else:
                 name = _output_name(inner, self.sql)
-            found.append(SelectItem(name, expression, span))
+            found.append(SelectItem(name, expression, span, owners.get(expression, "")))
         return found
 
     def _star(self, node: exp.Expr, scope: Scope) -> list[NamedExpression] | None:
@@ -515,9 +510,16 @@ def _as_items(query: Query) -> list[SelectItem]:
     return [SelectItem(name, column, span) for name, column, span in named]
 
 
+def _not_selected(keys: Sequence[Key], items: Sequence[SelectItem], sql: str) -> list[SelectItem]:
+    """What rows are ordered by and the SELECT list has not, each once."""
+    known = {item.expression for item in items}
+    found = {k.expression: SelectItem(k.name(sql), k.expression, k.span) for k in keys if k.expression not in known}
+    return list(found.values())
+
+
 def _continues(part: exp.Union, query: exp.Union) -> bool:
     """Whether a part of a UNION ALL is one itself, without clauses of its own: their inputs are those of one node."""
-    plain = not any(part.args.get(name) for name in (*_REFUSED_CLAUSES, "order", "with_", "by_name"))
+    plain = not any(part.args.get(name) for name in (*_REFUSED_CLAUSES, *ORDER_CLAUSES, "with_", "by_name"))
     return plain and not part.args.get("distinct") and not query.args.get("distinct")
 
 
@@ -543,13 +545,3 @@ def _output_name(node: exp.Expr, sql: str) -> str:
     while isinstance(node, exp.Paren):
         node = node.this
     return node.name if isinstance(node, exp.Column) else source_of(node, sql)
-
-
-def _check_names(sql: str, query: Query) -> None:
-    seen: set[str] = set()
-    for name, span in zip(query.names, query.spans, strict=True):
-        if name.lower() in seen:
-            message = f"two columns of the result are named `{name}`"
-            hint = "give one of them another name with AS"
-            raise SchemaError("DUPLICATE_COLUMN", message, sql=sql, span=span, hint=hint)
-        seen.add(name.lower())

@@ -28,9 +28,7 @@ class Reason:
     hint: str
 
 
-_QUERY_SHAPE = (
-    "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING over inner joins, and UNION [ALL]"
-)
+_QUERY_SHAPE = "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT over joins, and UNION [ALL]"
 
 HAS_PARTNER = "write it as an inner join; SELECT DISTINCT removes the duplicates that makes"
 HAS_NO_PARTNER = (
@@ -70,11 +68,13 @@ REASONS: dict[str, Reason] = {
     ),
     "ORDER_BY_NOT_SELECTED": Reason(
         "ORDER BY {name} is not supported",
-        "reads are ordered by columns of the result",
-        "add it to the SELECT list",
+        "reads, and the rows of DISTINCT and UNION, are ordered by columns of the result",
+        "add it to the SELECT list; with LIMIT, rows without DISTINCT may be ordered by what is not selected",
     ),
     "LIMIT": Reason(
-        "{name} is not supported", "a view keeps its whole result", "take the first rows of what you read from the view"
+        "{name} is not supported",
+        "how many rows there are is a whole number below 2^31, written in the text",
+        "write LIMIT 10, LIMIT ALL, or LIMIT 10 OFFSET 20",
     ),
     "WINDOW_FUNCTION": Reason(
         "a window function is not supported",

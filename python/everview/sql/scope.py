@@ -74,12 +74,20 @@ class Scope:
                 hint = "give each occurrence of a table its own alias"
                 raise self._error("DUPLICATE_ALIAS", message, node, hint)
         merged = {name.lower() for name in using}
-        first = [v for u in using for v in self.visible if v[0].lower() == u.lower()]
-        rest = [v for v in self.visible if v[0].lower() not in merged]
-        new = [v for v in other.visible if v[0].lower() not in merged]
-        self.visible = [*first, *rest, *new]
+        self.show_first(using)
+        self.visible += [v for v in other.visible if v[0].lower() not in merged]
         self._bare = _by_name(self.visible)
         self.relations += other.relations
+
+    def show_first(self, using: tuple[str, ...]) -> None:
+        """Put the columns ``using`` before the others."""
+        merged = {name.lower() for name in using}
+        first = [v for u in using for v in self.visible if v[0].lower() == u.lower()]
+        self.visible = [*first, *(v for v in self.visible if v[0].lower() not in merged)]
+
+    def owners(self) -> dict[Expression, str]:
+        """The alias of the relation that has a column, by column."""
+        return {e: r.alias for r in self.relations for _, e in r.columns if isinstance(e, PlanColumn)}
 
     def make_nullable(self) -> None:
         """Columns may be NULL from here on: the relations are the right side of an outer join."""

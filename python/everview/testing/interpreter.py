@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from everview.engine import compute
 from everview.query.expression import ColumnRef, Expression, Literal, PlanColumn, rewrite, to_json
+from everview.query.logical_view import SortKey
 from everview.relational.plan import (
     Aggregate,
     AggregateCall,
@@ -29,6 +30,7 @@ from everview.relational.plan import (
     Node,
     Project,
     Scan,
+    TopK,
     UnionAll,
     with_columns,
 )
@@ -64,6 +66,8 @@ def _rows(node: Node, tables: Tables) -> pa.RecordBatch:
             return _aggregated(node, _rows(node.input, tables))
         case Distinct():
             return _distinct(_rows(node.input, tables))
+        case TopK():
+            return _top(node, _rows(node.input, tables))
         case UnionAll():
             parts = [_rows(below, tables) for below in node.inputs]
             whole = [pa.concat_arrays(arrays) for arrays in zip(*(p.columns[:-1] for p in parts), strict=True)]
@@ -202,6 +206,27 @@ _AGGREGATES: Mapping[str, Callable[[AggregateCall, int, list[Any]], Any]] = {
     "sum": _sum,
     "avg": _average,
 }
+
+
+def _top(node: TopK, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Sorted by one column after another, the least significant first: Python's sort is stable."""
+    values = _tuples(rows)
+    numbers = list(range(rows.num_rows))
+    content = [SortKey(i, descending=False, nulls_first=True) for i in range(len(node.columns))]
+    for key in reversed([*node.order, *content]):
+        null = 2 if key.nulls_first is key.descending else 0
+        ranks = [_rank(row[key.position], null) for row in values]
+        numbers.sort(key=ranks.__getitem__, reverse=key.descending)
+    end = None if node.limit is None else node.offset + node.limit
+    return rows.take(pa.array(numbers[node.offset : end], pa.int64()))
+
+
+def _rank(value: Any, null: int) -> tuple[Any, ...]:
+    if value is None:
+        return (null,)
+    if isinstance(value, float):
+        return (1, math.isnan(value), 0.0 if math.isnan(value) else value)
+    return (1, value)
 
 
 def _distinct(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, CTEs that are used twice, left joins, EXISTS and IN.
+"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, CTEs that are used twice, left joins, EXISTS and IN, LIMIT.
 
 A query is built from the inside out. Every part is a SELECT over nullable integers, valid in Spark and in DuckDB with the same
 meaning; its columns are named ``c0``, ``c1``, ... Joins compare by equality, and sometimes by more than that, or in a cycle.
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
 
 TABLES = {"r": ("a", "b"), "s": ("a", "b", "c"), "u": ("a",)}
+SAFE = "IS NOT DISTINCT FROM"  # as Spark and DuckDB both write <=>
 VALUES = (None, 0, 1, 1, 2, 3, 7)
 Row = tuple[int | None, ...]
 Change = tuple[str, Row, int]
@@ -50,9 +51,20 @@ class _Writer:
     def part(self, depth: int) -> Part:
         if depth == 0:
             return self.scan()
-        shape = self.random.choice(["select", "distinct", "group", "group", "join", "join", "union"])
+        shape = self.random.choice(["select", "distinct", "group", "group", "join", "join", "outer", "union"])
         part: Part = getattr(self, shape)(depth)
-        return part
+        return self.top(part) if self.random.random() < 0.2 else part
+
+    def top(self, part: Part) -> Part:
+        """The first rows of a part. They are ordered by all columns in the end, so that all engines agree which these are."""
+        width = self.random.randint(1, part.width)
+        ways = ("NULLS FIRST", "NULLS LAST", "DESC NULLS FIRST", "DESC NULLS LAST")
+        keys = [f"{self.value('q', part.width)} {self.random.choice(ways)}" for _ in range(self.random.randint(0, 2))]
+        keys += [f"{column} NULLS FIRST" for column in self.random.sample([f"c{i}" for i in range(width)], width)]
+        limit = f" LIMIT {self.random.choice((0, 1, 1, 2, 2, 3, 5))}" if self.random.random() < 0.9 else ""
+        offset = f" OFFSET {self.random.randint(1, 3)}" if self.random.random() < 0.3 or not limit else ""
+        items = ", ".join(f"q.c{i}" for i in range(width))
+        return Part(f"(SELECT {items} FROM ({part.sql}) q ORDER BY {', '.join(keys)}{limit}{offset})", width)
 
     def relation(self, depth: int, alias: str) -> tuple[str, int]:
         """An item of FROM with columns named as those of a part, and its width."""
@@ -78,6 +90,9 @@ class _Writer:
         column = self.column(alias, width)
         return self.random.choice([column, column, f"{column} + 1", f"coalesce({column}, 1)", f"-{column}"])
 
+    def equals(self) -> str:
+        return self.random.choice(("=", "=", "=", SAFE))
+
     def condition(self, alias: str, width: int) -> str:
         one, two = self.column(alias, width), self.column(alias, width)
         return self.random.choice(
@@ -89,12 +104,14 @@ class _Writer:
         self.number += 1
         inner = f"q{self.number}"
         source, inner_width = self.relation(max(1, depth - 1), inner)
-        conditions = [f"{self.column(inner, inner_width)} = {self.column(alias, width)}"] * self.random.randint(0, 1)
+        equal = f"{self.column(inner, inner_width)} {self.equals()} {self.column(alias, width)}"
+        conditions = [equal] * self.random.randint(0, 1)
         conditions += [self.condition(inner, inner_width)] * self.random.randint(0, 1)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         negation = self.random.choice(("", "NOT "))
         if self.random.random() < 0.5:
-            return f"{negation}EXISTS (SELECT 1 FROM {source}{where})"
+            limit = " LIMIT 1" if self.random.random() < 0.2 else ""
+            return f"{negation}EXISTS (SELECT 1 FROM {source}{where}{limit})"
         tested = self.column(inner, inner_width)
         return f"{self.value(alias, width)} {negation}IN (SELECT {tested} FROM {source}{where})"
 
@@ -114,7 +131,7 @@ class _Writer:
         for alias in ("y", "z")[: self.random.choice((1, 1, 2))]:
             source, width = self.relation(self.random.randint(1, depth), alias)
             other, _, other_width = self.random.choice(sources)
-            conditions = [f"{self.column(other, other_width)} = {self.column(alias, width)}"]
+            conditions = [f"{self.value(other, other_width)} {self.equals()} {self.column(alias, width)}"]
             conditions += [self.condition(alias, width)] * (self.random.random() < 0.3)
             conditions += [f"{self.column('x', sources[0][2])} > 0"] * (self.random.random() < 0.2)
             text += f" LEFT JOIN {source} ON {' AND '.join(conditions)}"
@@ -149,11 +166,11 @@ class _Writer:
         conditions = []
         for n, (alias, _, width) in enumerate(sources[1:], 1):
             other, _, other_width = self.random.choice(sources[:n])
-            conditions.append(f"{self.column(other, other_width)} = {self.column(alias, width)}")
+            conditions.append(f"{self.column(other, other_width)} {self.equals()} {self.column(alias, width)}")
         (one, _, first), (two, _, second) = self.random.sample(sources, 2)
         if self.random.random() < 0.4:
             conditions.append(
-                f"{self.column(one, first)} {self.random.choice(('=', '<', '<>', '<='))} {self.column(two, second)}"
+                f"{self.column(one, first)} {self.random.choice(('=', SAFE, '<', '<>', '<='))} {self.column(two, second)}"
             )
         count = self.random.randint(1, 3)
         items = ", ".join(

@@ -16,6 +16,7 @@ from everview.query.logical_view import (
 )
 from everview.schema.datatype import BIGINT, BOOLEAN, DATE, STRING, decimal
 from everview.schema.table import Column, Table
+from everview.lower import lower_query
 from textbook import TEXTBOOK, parse, tables_of, view_of
 
 MONEY, TOTAL = decimal(12, 2), decimal(22, 2)
@@ -109,7 +110,23 @@ def distinct_above_filter():
     return view, tables_of(query)
 
 
+def from_sql(name, sql):
+    """A view by its text."""
+    return lower_query(name, sql, TABLES), TABLES
+
+
+TOP_ORDERS = """
+SELECT o_orderkey, SUM(l_extendedprice) AS revenue FROM orders JOIN lineitem ON o_orderkey = l_orderkey
+GROUP BY o_orderkey ORDER BY revenue DESC LIMIT 10 OFFSET 5
+"""
+LATEST_LINES = """
+SELECT o_orderkey, l_extendedprice FROM orders JOIN lineitem ON o_orderkey = l_orderkey
+ORDER BY o_orderdate DESC NULLS FIRST LIMIT 3
+"""
+
 GOLDEN = {
+    "top_orders": lambda: from_sql("top_orders", TOP_ORDERS),
+    "latest_lines": lambda: from_sql("latest_lines", LATEST_LINES),
     "figure_1": lambda: textbook("figure_1"),
     "tpch_q3": tpch_q3,
     "two_hop_ends_distinct": lambda: textbook("two_hop_ends", distinct=True),

@@ -20,9 +20,14 @@ UNSUPPORTED = [
     ("ORDER_BY_NOT_SELECTED", "SELECT x FROM t ORDER BY x, y + 1 DESC", "y + 1"),
     ("ORDER_BY_NOT_SELECTED", "SELECT x FROM t UNION ALL SELECT x FROM t ORDER BY y", "y"),
     ("ORDER_BY", "SELECT x FROM t SORT BY x", "SORT BY x"),
-    ("LIMIT", "SELECT x FROM t LIMIT 3", "LIMIT 3"),
-    ("LIMIT", "SELECT x FROM (SELECT x FROM t LIMIT 3) d", "LIMIT 3"),
-    ("LIMIT", "SELECT x FROM t OFFSET 3", "OFFSET 3"),
+    ("ORDER_BY_NOT_SELECTED", "SELECT DISTINCT x FROM t ORDER BY x, y LIMIT 3", "y"),
+    ("ORDER_BY_NOT_SELECTED", "(SELECT x FROM t) ORDER BY y LIMIT 3", "y"),
+    ("ORDER_BY_NOT_SELECTED", "SELECT x FROM t UNION ALL SELECT x FROM t ORDER BY t.x LIMIT 3", "t.x"),
+    ("LIMIT", "SELECT x FROM t LIMIT x", "LIMIT x"),
+    ("LIMIT", "SELECT x FROM (SELECT x FROM t LIMIT -3) d", "LIMIT -3"),
+    ("LIMIT", "SELECT x FROM t LIMIT 3000000000", "LIMIT 3000000000"),
+    ("LIMIT", "SELECT x FROM t OFFSET 1 + 1", "OFFSET 1 + 1"),
+    ("LIMIT", "SELECT x FROM t ORDER BY x FETCH FIRST 3 ROWS ONLY", "FETCH FIRST 3 ROWS ONLY"),
     ("WINDOW_FUNCTION", "SELECT x, SUM(x) OVER (PARTITION BY y) AS z FROM t", "SUM(x) OVER (PARTITION BY y)"),
     ("WINDOW_FUNCTION", "SELECT row_number() AS z FROM t", "row_number()"),
     (
@@ -86,7 +91,19 @@ SCHEMA = [
     ("AMBIGUOUS_COLUMN", "SELECT id FROM t, u WHERE t.id = u.id", "id", "write `t.id` or `u.id`"),
     ("DUPLICATE_ALIAS", "SELECT 1 AS z FROM g, g", "g", "give each occurrence of a table its own alias"),
     ("DUPLICATE_COLUMN", "SELECT x, y AS X FROM t", "y AS X", "give one of them another name with AS"),
-    ("DUPLICATE_COLUMN", "SELECT * FROM g a JOIN g b ON a.dst = b.src", "*", "give one of them another name with AS"),
+    (
+        "DUPLICATE_COLUMN",
+        "SELECT * FROM g a JOIN g b ON a.src = b.src AND a.dst = b.dst",
+        "*",
+        "list the columns in place of `*` and name them: `a.src AS a_src`, `b.src AS b_src`, `a.dst AS a_dst`, `b.dst AS b_dst`; or, where "
+        "they are joined by equality, write `JOIN ... USING (src, dst)`, which shows each once",
+    ),
+    (
+        "DUPLICATE_COLUMN",
+        "SELECT a.src, b.src FROM g a JOIN g b USING (dst)",
+        "b.src",
+        "give them names of their own: `a.src AS a_src`, `b.src AS b_src`",
+    ),
     ("COLUMN_COUNT", "SELECT a FROM (SELECT x FROM t) AS d(a, b)", "(SELECT x FROM t) AS d(a, b)", None),
     (
         "NOT_GROUPED",
