@@ -20,10 +20,9 @@ from everview.shards.bad_rows import BadRow, DeadLetterFile, input_place, refuse
 from everview.shards.blob import unpack
 from everview.shards.carried import ROW, apart, shown
 from everview.shards.normaliser import LIVE, SEQUENCE, WITHIN
-from everview.spark.inputs import UNREAD
+from everview.spark.inputs.table_input import BAD, FIELDS, UNREAD
 from everview.spark.placement import GUARD
 from everview.spark.processor import current_batch
-from everview.spark.table_input import BAD, FIELDS
 from everview.spark.told import Told
 
 if TYPE_CHECKING:

@@ -19,11 +19,12 @@ from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.query.logical_view import OutputColumn
 from everview.schema.table import Table
 from everview.spark.dispatch import TIMESTAMP, VERSION
+from everview.spark.inputs import JOB_INPUTS
+from everview.spark.inputs.debezium_values import TimeUnit
 from everview.spark.job_keys import Section, job_error, near
 from everview.spark.job_schema import KnownTable, SchemaTextError, check_sink_key, check_sql, read_schema
 from everview.spark.maintain import OnBadRows
 from everview.spark.sinks import JOB_SINKS, JobSink
-from everview.spark.table_input import Kind, TimeUnit
 
 AVAILABLE_NOW = "available-now"
 
@@ -33,14 +34,6 @@ _TABLE = (
     *("sequence", "delete_when", "column", "row_schema", "time_unit"),
 )
 _VIEW = ("sql", "sql_file", "sink")
-_CHANGES = ("inserts", "changes", "upserts", "debezium")
-_OF_CHANGES = {
-    "sequence": ("upserts", "debezium"),
-    "delete_when": ("upserts",),
-    "column": ("debezium",),
-    "row_schema": ("debezium",),
-    "time_unit": ("debezium",),
-}
 _NEED_PATH = ("parquet", "json", "csv", "text", "orc", "xml", "avro")
 _NEED_SCHEMA = ("parquet", "json", "csv", "orc", "xml", "avro")
 _INTERVAL = re.compile(r"[1-9]\d* (?:millisecond|second|minute|hour|day)s?")
@@ -58,7 +51,7 @@ class TableSource:
     path: str | None
     schema: str | None
     options: Mapping[str, str]
-    changes: Kind | None
+    changes: str | None
     primary_key: tuple[str, ...]
     sequence: str | None
     delete_when: str | None
@@ -194,24 +187,24 @@ def _table(name: str, section: Section) -> TableSource:
     kind = given.lower()
     if kind in _NEED_PATH:
         section.require("path", f"name the directory of the {kind} files")
-    changes = section.choice("changes", _CHANGES)
-    for key, kinds in _OF_CHANGES.items():
+    changes = section.choice("changes", tuple(JOB_INPUTS))
+    given_as = None if changes is None else JOB_INPUTS[changes]
+    for key in dict.fromkeys(key for known in JOB_INPUTS.values() for key in known.job_keys):
+        kinds = [known.kind for known in JOB_INPUTS.values() if key in known.job_keys]
         if changes not in kinds:
             hint = f'set changes = "{kinds[0]}", or leave it out'
             section.refuse([key], f"has a meaning for {' and '.join(kinds)} only", hint)
     if kind in _NEED_SCHEMA:
         section.require("schema", f'{kind} files need their columns, for example schema = "id BIGINT, name STRING"')
-    if changes == "upserts":
-        section.require("primary_key", "upserts replace rows by their key: name its columns")
-    if changes == "debezium":
-        section.require("row_schema", 'give the columns of the table, for example "id BIGINT, name STRING"')
+    for key, hint in (given_as.needs if given_as is not None else {}).items():
+        section.require(key, hint)
     return TableSource(
         name=name,
         format=given,
         path=section.path("path"),
         schema=section.text("schema"),
         options=section.settings("options"),
-        changes=cast("Kind | None", changes),
+        changes=changes,
         primary_key=section.names("primary_key"),
         sequence=section.text("sequence"),
         delete_when=section.text("delete_when"),
@@ -224,8 +217,9 @@ def _table(name: str, section: Section) -> TableSource:
 def _known(source: TableSource, section: Section) -> KnownTable | None:
     """The columns that views see of a table, if the file tells; names of columns elsewhere in the table must be among them."""
     arriving = _read(source.name, section, "schema")
-    if source.changes == "debezium":
-        rows = _read(source.name, section, "row_schema")
+    schema_key = "schema" if source.changes is None else JOB_INPUTS[source.changes].schema_key
+    if schema_key != "schema":  # what arrives are not the rows of the table
+        rows = _read(source.name, section, schema_key)
         _require_columns(section, "primary_key", source.primary_key, rows)
         _require_columns(section, "column", [source.column], arriving)
         return None if rows is None else rows.keyed(source.primary_key)

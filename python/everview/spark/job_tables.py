@@ -6,12 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from everview.errors import JobError, PipelineError
-from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
-from everview.spark.debezium import debezium
 from everview.spark.failure import SPARK_ERRORS, spark_message
-from everview.spark.inputs import declare, upserts
+from everview.spark.inputs import JOB_INPUTS, declare
+from everview.spark.inputs.table_input import Declared, TableInput
 from everview.spark.job_keys import job_error
-from everview.spark.table_input import Declared, TableInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,25 +42,9 @@ def open_table(spark: SparkSession, source: TableSource, *, streaming: bool) -> 
         if source.schema is not None:
             reader = reader.schema(source.schema)
         frame = reader.load(source.path)
-        return _meaning(source, frame)
+        return frame if source.changes is None else JOB_INPUTS[source.changes].of_job(frame, source)
     except SPARK_ERRORS as error:
         how = "as a stream" if streaming else "as a whole"
         message = f"`tables.{source.name}` cannot be read {how}: {spark_message(error)}"
         hint = "check `format`, `path`, `schema` and `options` of the table, and that the source's package is there"
         raise JobError("JOB_SOURCE", message, hint=hint, table=source.name) from error
-
-
-def _meaning(source: TableSource, frame: DataFrame) -> DataFrame | TableInput:
-    if source.changes == "upserts":
-        return upserts(frame, sequence=source.sequence, delete_when=source.delete_when)
-    if source.changes == "debezium":
-        assert source.row_schema is not None
-        schema, unit = source.row_schema, source.time_unit
-        return debezium(frame, schema, column=source.column, sequence=source.sequence, time_unit=unit)
-    if source.changes == "changes" and not {CHANGE_TYPE, MULTIPLICITY} & {c.lower() for c in frame.columns}:
-        raise PipelineError(
-            "INVALID_INPUT",
-            f"`tables.{source.name}.changes` is 'changes', and the source has no column {CHANGE_TYPE}",
-            hint=f"its columns are {', '.join(frame.columns)}",
-        )
-    return frame if source.changes is None else TableInput(frame, source.changes)

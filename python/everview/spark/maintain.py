@@ -25,12 +25,12 @@ from everview.query.logical_view import Core, LogicalView
 from everview.shards.pipeline import Pipeline, build_pipeline, hop_name
 from everview.spark.dispatch import TIMESTAMP, VERSION, Dispatch, Exit
 from everview.spark.inputs import declare, prepare, shape_of
+from everview.spark.inputs.table_input import Declared, Prepared, TableInput
 from everview.spark.metrics import observed
 from everview.spark.placement import engine_keys
 from everview.spark.processor import EMITTED, PACKED, EngineProcessor
 from everview.spark.samples import measure
 from everview.spark.settings import check_settings
-from everview.spark.table_input import Declared, Prepared, TableInput
 from everview.spark.types import to_spark
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from everview.query.expression import ColumnRef
-from everview.spark.table_input import quoted
+from everview.spark.inputs.table_input import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -28,6 +28,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from everview.errors import SchemaError, SinkError
+from everview.spark.inputs.table_input import quoted
 from everview.spark.sinks.changes import (
     MULTIPLICITY,
     above_one,
@@ -54,7 +55,6 @@ from everview.spark.sinks.progress import (
     repeated_key,
     writer_of,
 )
-from everview.spark.table_input import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, DateType, DecimalType, DoubleType, FloatType, TimestampNTZType, TimestampType
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
     from everview.schema.table import Column
-    from everview.spark.table_input import TimeUnit
+
+TimeUnit = Literal["millis", "micros", "nanos"]
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What Debezium writes for a large value that PostgreSQL does not put into its log because the update left it as it was."""

@@ -8,9 +8,10 @@ lack a value, so that one that none has can be told from one that is NULL.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType as SparkType
@@ -26,12 +27,23 @@ from everview.interop.batch import MULTIPLICITY
 from everview.schema.table import Column, Table
 from everview.shards.carried import ROW
 from everview.shards.normaliser import LIVE, SEQUENCE, WITHIN, KeyedInput
-from everview.spark.debezium_values import UNAVAILABLE, log_position, misread, value_of
-from everview.spark.table_input import BAD, FIELDS, Declared, Prepared, TableInput, TimeUnit, as_json, quoted
+from everview.spark.inputs.debezium_values import UNAVAILABLE, TimeUnit, log_position, misread, value_of
+from everview.spark.inputs.table_input import (
+    BAD,
+    FIELDS,
+    Declared,
+    Prepared,
+    TableInput,
+    as_json,
+    quoted,
+    require_column,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+
+    from everview.spark.job import TableSource
 
 
 def debezium(
@@ -56,29 +68,54 @@ def debezium(
             f"the schema {schema!r} is not a list of columns",
             hint="for example 'id BIGINT, name STRING'",
         )
-    return TableInput(frame, "debezium", sequence=sequence, schema=parsed, column=column, time_unit=time_unit)
+    return Debezium(frame, parsed, column, sequence, time_unit)
 
 
-def prepare_envelopes(declared: Declared, wanted: Sequence[Column], *, carry: bool) -> Prepared:
-    """Envelopes as upserts by key, or, without a key, as images: then updates and deletes need the row before.
+@dataclass(frozen=True)
+class Debezium(TableInput):
+    """Made by ``debezium``."""
 
-    With ``carry`` rows carry all columns of the image that they are taken from.
-    """
-    events = _Events(declared, wanted, carry=carry)
-    return events.by_key() if declared.table.primary_key else events.as_images()
+    kind: ClassVar[str] = "debezium"
+    job_keys: ClassVar[tuple[str, ...]] = ("sequence", "column", "row_schema", "time_unit")
+    needs: ClassVar[Mapping[str, str]] = {
+        "row_schema": 'give the columns of the table, for example "id BIGINT, name STRING"'
+    }
+    schema_key: ClassVar[str] = "row_schema"
+    schema: StructType
+    column: str
+    sequence: str | None
+    time_unit: TimeUnit
+
+    @property
+    def columns(self) -> Sequence[StructField]:
+        return self.schema.fields
+
+    def check(self, name: str, key: Sequence[str]) -> None:
+        del key
+        require_column(name, self.frame, self.column, "the envelopes")
+
+    def prepare(self, declared: Declared, wanted: Sequence[Column], *, carry: bool) -> Prepared:
+        """Envelopes as upserts by key, or, without a key, as images: then updates and deletes need the row before.
+
+        With ``carry`` rows carry all columns of the image that they are taken from.
+        """
+        events = _Events(self, declared.table, wanted, carry=carry)
+        return events.by_key() if declared.table.primary_key else events.as_images()
+
+    @classmethod
+    def of_job(cls, frame: DataFrame, source: TableSource) -> TableInput:
+        assert source.row_schema is not None
+        schema, unit = source.row_schema, source.time_unit
+        return debezium(frame, schema, column=source.column, sequence=source.sequence, time_unit=unit)
 
 
 class _Events:
     """The envelopes of a table as ``_e``: before, after, op and source, all values as texts; ``_raw`` is the event as it came."""
 
-    def __init__(self, declared: Declared, wanted: Sequence[Column], *, carry: bool) -> None:
-        given = declared.given
-        assert given.schema is not None
-        self._table, self._wanted, self._carry, self._given = declared.table, wanted, carry, given
+    def __init__(self, given: Debezium, table: Table, wanted: Sequence[Column], *, carry: bool) -> None:
+        self._table, self._wanted, self._carry, self._given = table, wanted, carry, given
         self._types: dict[str, SparkType] = {s.name: s.dataType for s in given.schema.fields}
-        image_type = StructType(
-            [StructField(c.name, StringType()) for c in (declared.table.columns if carry else wanted)]
-        )
+        image_type = StructType([StructField(c.name, StringType()) for c in (table.columns if carry else wanted)])
         parts = [StructField(name, image_type) for name in ("before", "after")]
         parts += [StructField(name, StringType()) for name in ("op", "source")]
         raw = f.col(quoted(given.column)).cast("string")
