@@ -47,6 +47,8 @@ class Table:
     primary_key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     retention: Retention | None = None
+    unreadable: tuple[tuple[str, str], ...] = ()
+    """Columns of types that views cannot read, with these: they are there, and are refused by name."""
 
     def find(self, name: str) -> Column | None:
         """The column of this name, whatever its case."""

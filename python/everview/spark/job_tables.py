@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from everview.errors import JobError, PipelineError
@@ -10,6 +9,7 @@ from everview.spark.failure import SPARK_ERRORS, spark_message
 from everview.spark.inputs import JOB_INPUTS, declare
 from everview.spark.inputs.table_input import Declared, TableInput
 from everview.spark.job_keys import job_error
+from everview.sql.mentions import tables_mentioned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 def open_declared(spark: SparkSession, job: Job, sql: str, *, streaming: bool) -> dict[str, Declared]:
     """The tables of a job that a SQL text may read, by lower-case name."""
-    mentioned = [t for t in job.tables.values() if re.search(rf"\b{re.escape(t.name)}\b", sql, re.IGNORECASE)]
-    return {t.name.lower(): _declared(job, t, open_table(spark, t, streaming=streaming)) for t in mentioned}
+    mentioned = tables_mentioned(sql)
+    wanted = [t for t in job.tables.values() if t.name.lower() in mentioned]
+    return {t.name.lower(): _declared(job, t, open_table(spark, t, streaming=streaming)) for t in wanted}
 
 
 def _declared(job: Job, source: TableSource, given: DataFrame | TableInput) -> Declared:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from everview.analysis.normalise import merge_equal_atoms
-from everview.errors import PipelineError, SchemaError, UnsupportedQueryError
+from everview.errors import PipelineError, SchemaError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.layout.explain import explain_layout
 from everview.layout.feeds import columns_read, expressions_of, over
@@ -248,25 +248,8 @@ def _refuse_mixed(declared: list[Declared]) -> None:
 
 
 def _lower(name: str, sql: str, declared: Mapping[str, Declared]) -> LogicalView:
-    unreadable = {(d.name, c): kind for d in declared.values() for c, kind in d.unreadable.items()}
-    if unreadable and re.search(r"(select|,|distinct)\s*((\w+|`[^`]+`)\s*\.\s*)?\*(?!\s*\d)", sql, re.IGNORECASE):
-        (table, column), kind = next(iter(unreadable.items()))
-        raise UnsupportedQueryError(
-            "UNSUPPORTED_TYPE",
-            f"`*` would read column `{column}` of table `{table}`, of type {kind}",
-            hint="name the columns you need",
-        )
-    try:
-        return lower_query(name, sql, {n: d.table for n, d in declared.items()})
-    except SchemaError as error:
-        found = next(((t, c, k) for (t, c), k in unreadable.items() if f"`{c}`".lower() in error.message.lower()), None)
-        if error.code != "UNKNOWN_COLUMN" or found is None:
-            raise
-        table, column, kind = found
-        message = f"column `{column}` of table `{table}` is {kind}, a type that views cannot read"
-        raise UnsupportedQueryError(
-            "UNSUPPORTED_TYPE", message, sql=error.sql, span=error.span, hint="cast it in the DataFrame"
-        ) from None
+    tables = {n: replace(d.table, unreadable=tuple(d.unreadable.items())) for n, d in declared.items()}
+    return lower_query(name, sql, tables)
 
 
 def assemble(plan: PipelinePlan, *, change_types: bool) -> DataFrame:

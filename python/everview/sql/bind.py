@@ -343,7 +343,8 @@ class Binder:
             raise reject("TOO_MANY_TABLES", self.sql, node, most=MOST_TABLES)
         columns = tuple(PlanColumn(self.new_id(), c.type, c.nullable, c.name) for c in table.columns)
         named = tuple((c.name, c) for c in columns)
-        scope = Scope.of(self.sql, Relation(alias, self._renamed(named, _alias_columns(node), node)))
+        renamed = self._renamed(named, _alias_columns(node), node)
+        scope = Scope.of(self.sql, Relation(alias, renamed, table.unreadable))
         is_view = name.lower() not in self._tables
         return _From(Scan(table, (*around.path, alias), columns, is_view), scope)
 
@@ -493,14 +494,16 @@ class Binder:
 
     def _star(self, node: exp.Expr, scope: Scope) -> list[NamedExpression] | None:
         if isinstance(node, exp.Star):
-            columns, star = scope.visible, node
+            columns, star, relations = scope.visible, node, scope.relations
         elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-            columns, star = list(scope.relation(node, node.table).columns), node.this
+            relation = scope.relation(node, node.table)
+            columns, star, relations = list(relation.columns), node.this, [relation]
         else:
             return None
         if star.args.get("replace") or star.args.get("rename"):
             raise reject("UNSUPPORTED_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
         excepted = {e.name.lower() for e in star.args.get("except_") or []}
+        scope.refuse_star(relations, excepted, node)
         return [c for c in columns if c[0].lower() not in excepted]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from everview.errors import SchemaError
+from everview.errors import SchemaError, UnsupportedQueryError
 from everview.query.expression import PlanColumn
 from everview.sql.reject import close_matches
 from everview.sql.spans import span_of, text_of
@@ -34,6 +34,8 @@ class Relation:
 
     alias: str
     columns: tuple[NamedExpression, ...]
+    unreadable: tuple[tuple[str, str], ...] = ()
+    """Columns that it has and queries cannot read, with their types."""
     _by_name: Mapping[str, list[Expression]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +97,7 @@ class Scope:
         def changed(columns: Iterable[NamedExpression]) -> list[NamedExpression]:
             return [(n, replace(e, nullable=True) if isinstance(e, PlanColumn) else e) for n, e in columns]
 
-        self.relations = [Relation(r.alias, tuple(changed(r.columns))) for r in self.relations]
+        self.relations = [replace(r, columns=tuple(changed(r.columns))) for r in self.relations]
         self.visible = changed(self.visible)
         self._bare = _by_name(self.visible)
 
@@ -124,9 +126,9 @@ class Scope:
             if self.outer is not None and not self._has(node.table):
                 return self.outer.resolve(node)
             relation = self.relation(node, node.table)
-            found, known = relation.find(name), relation.columns
+            found, known, here = relation.find(name), relation.columns, [relation]
         else:
-            found, known = self.try_bare(name), self.visible
+            found, known, here = self.try_bare(name), self.visible, self.relations
             if not found and aliases is not None and name.lower() in aliases:
                 return aliases[name.lower()]
             if not found and self.outer is not None:
@@ -136,10 +138,32 @@ class Scope:
             hint = "write " + " or ".join(owners) if owners and not node.table else None
             raise self._error("AMBIGUOUS_COLUMN", f"column `{name}` is ambiguous", node, hint)
         if not found:
+            self._refuse_unreadable(here, name, node)
             where = f" in `{node.table}`" if node.table else ""
             hint = close_matches(name, [n for n, _ in known])
             raise self._error("UNKNOWN_COLUMN", f"column `{name}` is unknown{where}", node, hint)
         return found[0]
+
+    def refuse_star(self, relations: Sequence[Relation], excepted: set[str], node: exp.Expr) -> None:
+        """Refuse ``*`` over columns that cannot be read."""
+        for relation in relations:
+            for column, kind in relation.unreadable:
+                if column.lower() not in excepted:
+                    message = f"`*` would read column `{column}` of table `{relation.alias}`, of type {kind}"
+                    hint = "name the columns you need"
+                    raise UnsupportedQueryError(
+                        "UNSUPPORTED_TYPE", message, hint=hint, sql=self.sql, span=span_of(node)
+                    )
+
+    def _refuse_unreadable(self, relations: Sequence[Relation], name: str, node: exp.Expr) -> None:
+        for relation in relations:
+            for column, kind in relation.unreadable:
+                if column.lower() == name.lower():
+                    message = f"column `{column}` of table `{relation.alias}` is {kind}, a type that views cannot read"
+                    hint = "cast it in the DataFrame"
+                    raise UnsupportedQueryError(
+                        "UNSUPPORTED_TYPE", message, hint=hint, sql=self.sql, span=span_of(node)
+                    )
 
     def _error(self, code: str, message: str, node: exp.Expr, hint: str | None) -> SchemaError:
         return SchemaError(code, message, sql=self.sql, span=span_of(node), hint=hint)
