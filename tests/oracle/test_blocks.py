@@ -1,13 +1,16 @@
 """Views of several blocks against DuckDB and the interpreter: results, deltas, counts, late views, views over views."""
 
+from random import Random
+
 import everview as ev
+import pytest
 from everview.rules import RULES
 from everview.sql import parse_statements
 from everview.sql.bind import bind_query
 from everview.testing.asserts import DeltaSum, assert_view_equals
 from everview.testing.interpreter import interpret
 from everview.testing.oracle import difference, repeated, table_of
-from everview.testing.sql_blocks import TABLES, blocks
+from everview.testing.sql_blocks import TABLES, VALUES, blocks
 from hypothesis import event, given, settings
 
 DDL = ";\n".join(f"CREATE TABLE {name} ({', '.join(f'{c} INT' for c in columns)})" for name, columns in TABLES.items())
@@ -63,6 +66,27 @@ def test_no_rule_changes_what_a_plan_means(case, oracle):
     for rule in RULES:
         node = rule(node)
         assert difference(interpret(node, arrow), expected) == ([], []), rule.__name__
+
+
+@pytest.mark.seeds(20)
+def test_ties_are_broken_as_the_plan_says(seed):
+    """ORDER BY leaves most rows equal: the interpreter, which sorts, and the kernel take the same ones."""
+    rng = Random(seed)
+    way = rng.choice(("", " DESC", " NULLS LAST", " DESC NULLS FIRST"))
+    columns = rng.choice(("a, b, c", "c, a", "b + c AS d, a"))
+    sql = f"SELECT {columns} FROM s ORDER BY {rng.choice('abc')} % 2{way} LIMIT {rng.randint(1, 5)} OFFSET {rng.randint(0, 2)}"
+    node = bind_query(sql, SCHEMA).node
+    rows = []
+    with ev.connect() as db:
+        db.execute(DDL)
+        view = db.create_view("v", sql)
+        for _ in range(12):
+            gone = [rows.pop(rng.randrange(len(rows))) for _ in range(min(len(rows), rng.randint(0, 3)))]
+            come = [tuple(rng.choice(VALUES) for _ in range(3)) for _ in range(rng.randint(0, 4))]
+            rows += come
+            db.apply(changes_of([*(("s", r, -1) for r in gone), *(("s", r, 1) for r in come)]))
+            expected = interpret(node, {"s": table_of(SCHEMA["s"], rows)})
+            assert [tuple(row.values()) for row in view.to_arrow().to_pylist()] == expected
 
 
 def test_a_refused_batch_changes_no_stage(oracle):

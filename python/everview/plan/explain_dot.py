@@ -1,13 +1,13 @@
 """``explain`` as a Graphviz digraph.
 
-What: per core its join tree, hubs as ellipses and nodes as boxes, with the finishing operators above.
+What: the graph of stages. Cores are clusters with their join trees, hubs as ellipses and nodes as boxes; an atom that reads a stage leads to it.
 Representation: built from ``explain_facts``; vertices are named by position, so the text is deterministic.
 Cost: linear in the facts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from everview.plan.explain_facts import Facts
 
@@ -18,9 +18,14 @@ def explain_dot(facts: Facts) -> str:
     for stage in facts["stages"]:
         name = f"s{stage['position']}"
         if stage["stage"] == "core":
-            lines.append(f'  {name} [label="root", shape=ellipse];')
+            lines.append(f"  subgraph cluster_{name} {{")
+            lines.append(f'    label="stage {stage["position"]}: core"; color="#9aa5b1";')
+            lines.append(f'    {name} [label="root", shape=ellipse];')
+            reads: list[str] = []
+            stages = {a["name"]: a["stage"] for a in stage["atoms"] if a["stage"] is not None}
             for i, child in enumerate(stage["tree"]["root"]["children"]):
-                lines.extend(_node_lines(child, f"{name}_{i}", name))
+                lines.extend(f"  {line}" for line in _node_lines(child, f"{name}_{i}", name, stages, reads))
+            lines += ["  }", *reads]
         else:
             label = f"{stage['stage']}\n{stage['text']}"
             lines.append(f'  {name} [label={_quoted(label)}, shape=box, style="rounded"];')
@@ -28,7 +33,9 @@ def explain_dot(facts: Facts) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _node_lines(node: Facts, name: str, above: str) -> Iterator[str]:
+def _node_lines(node: Facts, name: str, above: str, stages: Mapping[str, int], reads: list[str]) -> Iterator[str]:
+    if node["atom"] in stages:
+        reads.append(f"  {name} -> s{stages[node['atom']]} [style=bold];")
     fill = ', style=filled, fillcolor="#dbe9f6"' if node["connex"] else ""
     shape = "box" if node["kind"] == "relation" else "hexagon"
     yield f"  {name} [label={_quoted(node['name'])}, shape={shape}{fill}];"
@@ -38,9 +45,10 @@ def _node_lines(node: Facts, name: str, above: str) -> Iterator[str]:
         below = f"{name}_h{i}"
         label = ("guard " if hub["guard"] else "") + f"({', '.join(hub['key'])})"
         yield f"  {below} [label={_quoted(label)}, shape=ellipse];"
-        yield f"  {name} -> {below};"
+        kind = "" if hub["kind"] == "required" else f" [label={_quoted(hub['kind'])}]"
+        yield f"  {name} -> {below}{kind};"
         for j, child in enumerate(hub["children"]):
-            yield from _node_lines(child, f"{below}_{j}", below)
+            yield from _node_lines(child, f"{below}_{j}", below, stages, reads)
 
 
 def _quoted(text: str) -> str:

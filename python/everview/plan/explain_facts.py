@@ -10,12 +10,14 @@ Source: the papers named in ``SOURCES``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from everview.plan.explain_summary import summary_of
 from everview.plan.join_tree import EdgeKind, JoinTree, lookups
 from everview.plan.lower import PlannedCore, PlannedView
 from everview.plan.view_lookup import holds_groups, view_lookups
-from everview.query.conjunctive import ConjunctiveQuery
+from everview.query.conjunctive import ConjunctiveQuery, StageSource
 from everview.query.expression_text import expression_text
 from everview.query.logical_view import (
     Core,
@@ -34,6 +36,7 @@ SOURCES = {
     "CROWN": "Wang, Hu, Dai, Yi: Change Propagation Without Joins. VLDB 2023",
     "GDYN": "Idris, Ugarte, Vansummeren, Voigt, Lehner: Conjunctive Queries with Theta Joins Under Updates. VLDBJ",
     "value edges (everview)": "bounds of everview's own for edges that pass sums; see ARCHITECTURE.md",
+    "kinds of edges (everview)": "what everview says of EXISTS, NOT EXISTS and left joins in a tree; see ARCHITECTURE.md",
 }
 
 HELD = "one entry per group; work above it follows its delta, whether deltas are wanted or not"
@@ -65,12 +68,13 @@ def facts_of(planned: PlannedView) -> Facts:
     stages: list[Facts] = []
     for i, stage in enumerate(planned.view.stages):
         if isinstance(stage, Core):
-            stages.append(_core_facts(cores[i], len(stages)))
+            stages.append(_core_facts(cores[i], len(stages), planned.positions))
             stages.extend(_projection_facts(cores[i], planned.positions[i]))
         else:
             stages.append(_operator_facts(stage, i, planned))
-    return {
+    facts = {
         "view": planned.view.name,
+        "summary": [],
         "sql": planned.view.sql,
         "plan_version": planned.plan.version,
         "plan_hash": planned.plan.plan_hash,
@@ -81,16 +85,21 @@ def facts_of(planned: PlannedView) -> Facts:
         "stages": stages,
         "sources": SOURCES,
     }
+    return {**facts, "summary": summary_of(facts)}
 
 
-def _core_facts(core: PlannedCore, position: int) -> Facts:
+def _core_facts(core: PlannedCore, position: int, positions: Sequence[int]) -> Facts:
     query, classification, choice = core.query, core.classification, core.choice
     return {
         "stage": "core",
         "position": position,
+        "inputs": list(
+            dict.fromkeys(positions[a.source.stage] for a in query.atoms if isinstance(a.source, StageSource))
+        ),
         "datalog": str(query),
         "mode": "set" if query.distinct else "bag",
-        "atoms": _atom_facts(query),
+        "atoms": _atom_facts(query, positions),
+        "null_safe": [v.name for v in query.variables.values() if v.null_safe],
         "components": list(query.components),
         "hypergraph": [{"name": e.name, "variables": list(e.members)} for e in classification.hypergraph.edges],
         "classes": [
@@ -121,15 +130,18 @@ def _core_facts(core: PlannedCore, position: int) -> Facts:
             }
             for edge, b in choice.guarantee.value_edges
         ],
+        "forbids": [{"child": e.child, "parent": e.parent, "inner": e.inner} for e in choice.tree.shape.forbids],
         "lookups": [list(s) for s in lookups(choice.tree)],
     }
 
 
-def _atom_facts(query: ConjunctiveQuery) -> list[Facts]:
+def _atom_facts(query: ConjunctiveQuery, positions: Sequence[int]) -> list[Facts]:
+    stages = {a.name: positions[a.source.stage] for a in query.atoms if isinstance(a.source, StageSource)}
     return [
         {
             "name": a.name,
-            "source": str(a.source),
+            "source": f"stage {stages[a.name]}" if a.name in stages else str(a.source),
+            "stage": stages.get(a.name),
             "columns": {v: expression_text(e) for v, e in a.bindings},
             "filter": None if a.filter is None else expression_text(a.filter),
             "factors": [None if f is None else expression_text(f) for f in a.factors],
@@ -141,6 +153,7 @@ def _atom_facts(query: ConjunctiveQuery) -> list[Facts]:
 def _hub_facts(tree: JoinTree, hub: int) -> Facts:
     return {
         "key": list(tree.hubs[hub].key),
+        "kind": tree.hubs[hub].kind.value,
         "guard": tree.is_guard(hub),
         "children": [_node_facts(tree, n) for n in tree.hubs[hub].children],
     }

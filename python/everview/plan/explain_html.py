@@ -34,6 +34,7 @@ def _page(facts: Facts) -> Iterator[str]:
     yield "<!DOCTYPE html>"
     yield f'<html lang="en"><head><meta charset="utf-8"><title>everview: {name}</title><style>{STYLE}</style></head>'
     yield f"<body><h1>View {name}</h1>"
+    yield "<ul>" + "".join(f"<li>{escape(sentence)}</li>" for sentence in facts["summary"]) + "</ul>"
     yield f"<pre>{escape(facts['sql'].strip())}</pre>"
     yield f"<figure>{explain_svg(facts)}</figure>"
     yield from (f'<p class="no">{escape(warning)}</p>' for warning in facts["warnings"])

@@ -1,6 +1,7 @@
 """``explain`` as a picture.
 
-What: per core its join tree with hubs, drawn top down, the finishing operators above it, and a legend.
+What: the graph of stages, drawn top down from the last one: operators above what they read, cores as their join trees with hubs, below an atom
+the stage that it reads, and a legend. A stage that is read twice is drawn once, and named where it is read again.
 Representation: built from ``explain_facts``, placed by ``tidy_tree``; plain SVG without scripts, fonts or ids.
 Invariants: deterministic: coordinates are printed with one decimal; all text is escaped.
 Cost: linear in the facts.
@@ -8,7 +9,7 @@ Cost: linear in the facts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import escape
 
 from everview.plan.explain_facts import Facts
@@ -23,19 +24,18 @@ LEGEND = (
     "box: relation; hexagon: projection; pill: hub with its key; blue: connex part; dashed: value edge",
     "a changed value: O(1) at root and guard; only existence at unit;",
     "with deltas the live rows above at connex; all rows above at fan-out",
+    "exists, forbids, optional: EXISTS and IN, NOT EXISTS and NOT IN, LEFT JOIN",
 )
 FONT = 'font-family="Helvetica, Arial, sans-serif"'
 
 
 def explain_svg(facts: Facts) -> str:
     """The SVG text of a view's facts."""
-    pictures = [place(_core_box(facts, s)) for s in facts["stages"] if s["stage"] == "core"]
-    body: list[str] = []
+    placed, extent = place(_Boxes(facts).stage(facts["stages"][-1]["position"]))
     top = MARGIN + TITLE
-    widest = max([CHARACTER * SMALL * len(line) for line in LEGEND] + [extent for _, extent in pictures])
-    for placed, extent in pictures:
-        body.extend(_picture(placed, MARGIN + (widest - extent) / 2, top))
-        top += (max(p.level for p in placed) + 1) * ROW
+    widest = max([CHARACTER * SMALL * len(line) for line in LEGEND] + [extent])
+    body = list(_picture(placed, MARGIN + (widest - extent) / 2, top))
+    top += (max(p.level for p in placed) + 1) * ROW
     width, height = widest + 2 * MARGIN, top + LINE * len(LEGEND) + MARGIN
     size = f'width="{width:.0f}" height="{height:.0f}"'
     heights = [str(s["tree"]["height"]) for s in facts["stages"] if s["stage"] == "core"]
@@ -56,36 +56,44 @@ def explain_svg(facts: Facts) -> str:
     )
 
 
-def _core_box(facts: Facts, core: Facts) -> Box:
-    """The tree of a core, below the finishing operators that lead from it to the view."""
-    children = tuple(_node_box(n) for n in core["tree"]["root"]["children"])
-    box = _box(("root",), "hub", "plain", "support", children)
-    above = core["position"]
-    while (reader := _only_reader(facts, above)) is not None:
-        box = _box((reader["stage"], _shortened(reader["text"])), "operator", "operator", "support", (box,))
-        above = reader["position"]
-    return box
+class _Boxes:
+    """The boxes of a view's stages; ``drawn``: those that are in the picture already."""
 
+    def __init__(self, facts: Facts) -> None:
+        self._stages = {stage["position"]: stage for stage in facts["stages"]}
+        self._drawn: set[int] = set()
+        readers = [p for s in facts["stages"] for p in s["inputs"]]
+        self._several = {p for p in readers if readers.count(p) > 1}
 
-def _only_reader(facts: Facts, position: int) -> Facts | None:
-    readers = [s for s in facts["stages"] if s["stage"] != "core" and position in s["inputs"]]
-    return readers[0] if len(readers) == 1 else None
+    def stage(self, position: int) -> Box:
+        """A stage and what it reads."""
+        stage = self._stages[position]
+        if position in self._drawn:
+            return _box((f"stage {position}",), "operator", "operator", "support", ())
+        self._drawn.add(position)
+        number = f"stage {position}: " if position in self._several else ""
+        if stage["stage"] != "core":
+            lines = (f"{number}{stage['stage']}", _shortened(stage["text"]))
+            return _box(lines, "operator", "operator", "support", tuple(self.stage(i) for i in stage["inputs"]))
+        sources = {a["name"]: a["stage"] for a in stage["atoms"] if a["stage"] is not None}
+        children = tuple(self._node(n, sources) for n in stage["tree"]["root"]["children"])
+        return _box((f"{number}root",), "hub", "plain", "support", children)
 
-
-def _node_box(node: Facts) -> Box:
-    hubs = tuple(
-        _box(
-            (f"{'guard ' if h['guard'] else ''}({', '.join(h['key'])})",),
-            "hub",
-            "plain",
-            "support",
-            tuple(_node_box(c) for c in h["children"]),
+    def _node(self, node: Facts, sources: Mapping[str, int]) -> Box:
+        hubs = tuple(
+            _box((_hub_label(h),), "hub", "plain", "support", tuple(self._node(c, sources) for c in h["children"]))
+            for h in node["hubs"]
         )
-        for h in node["hubs"]
-    )
-    cost = f"value: {node['cost']}" if node["edge"] == "value" else ""
-    lines = (node["name"], cost) if cost else (node["name"],)
-    return _box(lines, node["kind"], "connex" if node["connex"] else "plain", node["edge"], hubs)
+        if node["atom"] in sources:
+            hubs += (self.stage(sources[node["atom"]]),)
+        cost = f"value: {node['cost']}" if node["edge"] == "value" else ""
+        lines = (node["name"], cost) if cost else (node["name"],)
+        return _box(lines, node["kind"], "connex" if node["connex"] else "plain", node["edge"], hubs)
+
+
+def _hub_label(hub: Facts) -> str:
+    kind = "" if hub["kind"] == "required" else f"{hub['kind']} "
+    return f"{'guard ' if hub['guard'] else ''}{kind}({', '.join(hub['key'])})"
 
 
 def _box(lines: tuple[str, ...], shape: str, style: str, edge: str, children: tuple[Box, ...]) -> Box:

@@ -27,6 +27,9 @@ def explain_text(facts: Facts) -> str:
 def _view_lines(facts: Facts) -> Iterator[str]:
     yield f"view {facts['view']}"
     yield ""
+    for sentence in facts["summary"]:
+        yield from _wrapped(sentence, "  ", "    ")
+    yield ""
     yield "sql"
     for line in facts["sql"].strip().splitlines():
         yield f"  {line}"
@@ -69,6 +72,8 @@ def _core_lines(core: Facts) -> Iterator[str]:
             yield from _wrapped(f"where {atom['filter']}", "      ", "        ")
     if core["components"]:
         yield from _component_lines(core)
+    if core["null_safe"]:
+        yield f"  null-safe   {', '.join(core['null_safe'])}: joined by <=>, so that NULL joins NULL"
     edges = ", ".join(f"{e['name']}{{{', '.join(e['variables'])}}}" for e in core["hypergraph"])
     yield from _wrapped(f"hypergraph  {edges}", "  ", "              ")
     yield f"  mode        {core['mode']}{' (DISTINCT: support edges only)' if core['mode'] == 'set' else ''}"
@@ -84,6 +89,9 @@ def _core_lines(core: Facts) -> Iterator[str]:
     yield from _children_lines(core["tree"]["root"]["children"], "    ")
     yield from _wrapped(f"chosen      {core['choice']['reason']}", "  ", "              ")
     yield "  guarantees of this core"
+    if core["inputs"]:
+        stages = " and ".join(f"stage {position}" for position in core["inputs"])
+        yield f"    its streams are the deltas of {stages}, with deletes whatever happens to the tables"
     for g in core["guarantees"]:
         yield f"    {g['name']:<27} {g['bound']} [{g['source']}]"
         yield from _wrapped(g["note"], " " * 32)
@@ -123,8 +131,9 @@ def node_text(node: Facts) -> str:
 
 
 def hub_text(hub: Facts) -> str:
-    """``hub (a, b)`` or ``guard (a, b)``."""
-    return f"{'guard' if hub['guard'] else 'hub'} ({', '.join(hub['key'])})"
+    """``hub (a, b)`` or ``guard (a, b)``; kinds of edges by name: ``forbids (a)``."""
+    kind = "" if hub["kind"] == "required" else hub["kind"]
+    return f"{' '.join(filter(None, ['guard' if hub['guard'] else '', kind])) or 'hub'} ({', '.join(hub['key'])})"
 
 
 def _sets(sets: list[list[str]]) -> str:

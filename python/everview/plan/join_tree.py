@@ -28,7 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from everview.analysis.guarantee import TreeShape, ValueCost, ValueEdge
+from everview.analysis.guarantee import ForbidsEdge, TreeShape, ValueCost, ValueEdge
 from everview.query.conjunctive import HubKind
 
 
@@ -159,7 +159,13 @@ class JoinTree:
             for i, node in enumerate(self.nodes)
             if self.edge_kind(i) is EdgeKind.VALUE
         ]
-        return TreeShape(self.height, tuple(edges))
+        forbids = [
+            ForbidsEdge(str(self.nodes[h.children[0]]), str(self.nodes[h.parent]), inner=self.depth(h.parent) > 0)
+            for h in self.hubs
+            if h.kind is HubKind.FORBIDS and h.parent is not None
+        ]
+        has_optional = any(h.kind is HubKind.OPTIONAL for h in self.hubs)
+        return TreeShape(self.height, tuple(edges), tuple(forbids), has_optional)
 
     def _parent_name(self, node: int) -> str:
         above = self.parent(node)

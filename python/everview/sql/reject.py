@@ -50,8 +50,8 @@ REASONS: dict[str, Reason] = {
     ),
     "OUTER_JOIN": Reason(
         "{name} is not supported",
-        "rows without a partner would have to be tracked",
-        "use [INNER] JOIN ... ON / USING, NATURAL JOIN or CROSS JOIN",
+        "of the outer joins LEFT JOIN is maintained",
+        "write RIGHT JOIN as a LEFT JOIN of the other side",
     ),
     "SET_OPERATION": Reason(
         "{name} is not supported",

@@ -5,6 +5,7 @@ import json
 import pytest
 import views
 from everview.errors import UnsupportedQueryError
+from everview.plan.distribute import lay_out
 from everview.plan.lower import lower_view, plan_view
 from everview.plan.view_lookup import Lookup, view_lookups
 
@@ -124,3 +125,18 @@ def test_lookups_are_told_in_output_columns():
 def test_update_rates_reach_the_choice():
     view, tables = views.textbook("figure_1")
     assert plan_view(view, tables, {"r1": 5}).cores[0].choice.rank.depth_by_rate == 6
+
+
+def test_a_limit_is_not_laid_out_over_shards_yet():
+    view, tables = views.GOLDEN["top_orders"]()
+    with pytest.raises(UnsupportedQueryError, match="LIMIT or the like is not spread over shards") as refusal:
+        lay_out(view, tables, 4)
+    assert refusal.value.code == "SEVERAL_BLOCKS_ON_SPARK"
+
+
+def test_a_top_k_plan():
+    core, top, rename = plan(views.GOLDEN["latest_lines"]())["stages"]
+    assert [core["variables"][v]["name"] for v in core["head"]] == ["o_orderkey", "l_extendedprice", "o_orderdate"]
+    order = [{"column": 2, "descending": True, "nulls_first": True}]
+    assert top == {"stage": "topk", "input": 0, "partition": [], "order": order, "limit": 3, "offset": 0}
+    assert [c["expression"]["index"] for c in rename["columns"]] == [0, 1]

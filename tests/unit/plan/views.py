@@ -124,7 +124,20 @@ SELECT o_orderkey, l_extendedprice FROM orders JOIN lineitem ON o_orderkey = l_o
 ORDER BY o_orderdate DESC NULLS FIRST LIMIT 3
 """
 
+NEVER_ORDERED = """
+SELECT c_custkey, c_mktsegment, o_orderkey, l_extendedprice FROM customer JOIN orders ON c_custkey = o_custkey
+LEFT JOIN lineitem ON o_orderkey = l_orderkey
+WHERE NOT EXISTS (SELECT 1 FROM customer old WHERE old.c_mktsegment <=> customer.c_mktsegment AND old.c_custkey < 9)
+"""
+BUSIEST = """
+WITH busy AS (SELECT o_custkey, COUNT(*) AS n FROM orders GROUP BY o_custkey)
+SELECT a.o_custkey, b.o_custkey AS other FROM busy a JOIN busy b ON a.n = b.n
+UNION ALL SELECT c_custkey, c_custkey FROM customer WHERE c_custkey NOT IN (SELECT o_custkey FROM busy)
+"""
+
 GOLDEN = {
+    "never_ordered": lambda: from_sql("never_ordered", NEVER_ORDERED),
+    "busiest": lambda: from_sql("busiest", BUSIEST),
     "top_orders": lambda: from_sql("top_orders", TOP_ORDERS),
     "latest_lines": lambda: from_sql("latest_lines", LATEST_LINES),
     "figure_1": lambda: textbook("figure_1"),
