@@ -4,7 +4,7 @@
 //! itself. Building goes the same way, stage by stage: what is below a stage that holds rows is read in chunks and taken in, so a build needs
 //! no more memory than the view itself, however large its joins.
 
-use crate::core_stage::{AtomSource, BUILT_ROWS, CoreCursor};
+use crate::core_stage::{AtomSource, BUILT_ROWS, CoreCursor, CoreStage};
 use crate::error::KernelError;
 use crate::flow::Flow;
 use crate::graph::{Scanned, Stage, View};
@@ -142,9 +142,9 @@ impl View {
         views: &mut [Option<View>],
         context: &mut Context,
     ) -> Result<(), KernelError> {
-        for stage in 0..self.nodes.len() {
+        for (stage, changes) in scanned.iter_mut().enumerate() {
             if let Stage::Core(_) = &self.nodes[stage].stage {
-                let mut changes = std::mem::take(&mut scanned[stage]);
+                let mut changes = std::mem::take(changes);
                 for (atom, change) in changes.iter_mut().enumerate() {
                     self.gather((stage, atom), change, views, context)?;
                 }
@@ -160,7 +160,7 @@ impl View {
                 }
             }
         }
-        let checked = self.can_refuse() || self.cores().any(|core| core.may_overflow_counts());
+        let checked = self.can_refuse() || self.cores().any(CoreStage::may_overflow_counts);
         let mut cursor = if checked { self.open() } else { Cursor::Done };
         while self.read(&mut cursor, BUILT_ROWS, context)?.is_some() {}
         Ok(())
@@ -176,7 +176,7 @@ impl View {
     ) -> Result<(), KernelError> {
         let Stage::Core(core) = &self.nodes[stage].stage else { unreachable!("asked for cores") };
         let (scan, source, mut cursor) = match &core.sources()[atom] {
-            AtomSource::Table(_) => return Ok(()),
+            AtomSource::Table(_) | AtomSource::Passing(..) => return Ok(()),
             AtomSource::Stage(source, scan) => {
                 let (scan, cursor) = (scan.clone(), self.open_stage(*source));
                 (scan, &mut *self, cursor)

@@ -2,8 +2,8 @@
 //!
 //! Nothing enumerates the rows of a relation outside the connex part, and where no hub is below it, its rows have no status of their own:
 //! each is alive while it is there. Its entries say all that is asked: the sums of the annotations, whose first component is the number of
-//! rows, or just that number where only existence matters. A change costs one look-up, and a row no memory. The base table has the rows,
-//! and has checked that none is deleted that is not there; so the numbers are never negative when all changes of an atom are in.
+//! rows, or just that number where only existence matters. A change costs one look-up, and a row no memory. A number that is negative
+//! when all changes of an atom are in, or zero where the sums are not, tells of a row that was deleted and not there.
 
 use crate::rows::NONE;
 use crate::settle::Scratch;
@@ -52,13 +52,32 @@ impl Tree {
             }
         }
         self.keys.push(key);
+        let mut below_zero = None;
+        let above = hub;
         let hub = &mut self.edges[hub];
         for touched in &scratch.settling.touched {
-            hub.settle_unstored(side, touched.entry);
-            if hub.hub.children(touched.entry) == 0 {
+            if hub.settle_unstored(side, touched.entry) {
+                below_zero = Some(touched.entry); // stays until the batch is undone
+            } else if hub.hub.children(touched.entry) == 0 {
                 scratch.emptied.push(touched.entry);
             }
         }
+        if let Some(entry) = below_zero {
+            self.missing = Some((node, self.deleted_row(node, changes, self.edges[above].hub.key(entry))));
+        }
         self.tell_parents(node, scratch, deltas)
+    }
+
+    /// The words of a row with this key that the changes delete.
+    fn deleted_row(&self, node: usize, changes: &AtomChanges, key: &[u64]) -> Vec<u64> {
+        let width = self.nodes[node].rows.width();
+        let mut found = Vec::new();
+        let deleted = (0..changes.weights.len()).filter(|&i| changes.weights[i] < 0);
+        let mut words = deleted.map(|i| &changes.words[i * width..(i + 1) * width]);
+        let has_key = |words: &&[u64]| {
+            self.nodes[node].up_key.cut(|at| words[at], &mut found);
+            found == key
+        };
+        words.find(has_key).expect("a number that fell tells of a row that left").to_vec()
     }
 }

@@ -3,7 +3,7 @@
 //! From the bottom up: `rows` and `hub` are the slabs, `edge` is a hub between the nodes above and below it; `tree`, `link`, `pending`,
 //! `settle`, `leaf`, `live`, `enumerate`, `sink`, `witness` and `delta` are the semi-join tree, `totals` and `lookup` its answers without
 //! enumerating everything; `plan` says what it looks like and `plan_check` whether it is one; `codec` and `interner` turn Arrow columns into
-//! words and back; `table` is a base table, `scan` the way from its changes to an atom's; `flow` is rows on their way through operators,
+//! words and back; `table` is a base table, `table_pass` one that keeps no rows, `scan` the way from its changes to an atom's; `flow` is rows on their way through operators,
 //! `operator` what these are, `aggregate` and `distinct` those that hold rows; `core_stage` is a tree with the scans of its
 //! atoms, `graph` a view: cores and operators, `graph_read` its full result; `database` commits batches; `exchange` is for rows that travel
 //! between engines.
@@ -51,6 +51,7 @@ pub mod shape;
 mod sink;
 pub mod table;
 mod table_fit;
+mod table_pass;
 mod table_read;
 mod table_window;
 mod threads;

@@ -5,20 +5,21 @@
 
 use crate::codec::{self, Place, encode, words_of};
 use crate::error::KernelError;
-use crate::flow::{Flow, in_row_of, record_batch, schema_of, text_ranges};
+use crate::flow::{Chunk, Flow, in_row_of, record_batch, schema_of, text_ranges};
 use crate::hash::{copy_words, push_words};
 use crate::interner::Interner;
 use crate::plan::{Atom, Core};
 use crate::pool::WordPool;
 use crate::shape::{NullPlace, row_layout};
 use crate::table::{BaseTable, Staged};
+use crate::table_pass::Passing;
 use crate::tree::AtomChanges;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema, SchemaRef};
-use everview_expr::{DataType, Expr};
-use std::borrow::Cow;
+use arrow_select::filter::FilterBuilder;
+use everview_expr::{DataType, EvalError, Expr};
 use std::sync::Arc;
 
 /// Where an atom's column comes from.
@@ -311,7 +312,7 @@ impl AtomScan {
     }
 }
 
-/// A column of an atom that reads the rows of a stage.
+/// A column of an atom that reads rows as Arrow columns.
 #[derive(Clone, Debug)]
 struct RowColumn {
     expression: Expr,
@@ -320,16 +321,22 @@ struct RowColumn {
     drops_null: bool,
 }
 
-/// The scan of an atom that reads the rows of a stage.
+/// The scan of an atom that reads rows as Arrow columns: those of a stage, of a view, or of a table that keeps none.
 #[derive(Clone, Debug)]
 pub struct RowScan {
     filter: Option<Expr>,
     columns: Vec<RowColumn>,
     factors: Vec<Expr>,
     schema: SchemaRef,
+    /// The columns of the source that are read of rows which pass the filter, and the schema in which all others are left out.
+    read: Vec<usize>,
+    read_schema: SchemaRef,
     width: usize,
     texts: Vec<usize>,
 }
+
+/// Says whose fault an error of an expression is: it failed on this row of this chunk.
+type Blame<'a> = &'a dyn Fn(EvalError, usize, &RecordBatch) -> KernelError;
 
 impl RowScan {
     /// Compiles the scan of an atom of a core, of rows with these columns.
@@ -352,12 +359,21 @@ impl RowScan {
                 }
             })
             .collect();
+        let factors: Vec<Expr> = atom.factors.iter().flatten().cloned().collect();
+        let mut read: Vec<usize> =
+            columns.iter().map(|c| &c.expression).chain(&factors).flat_map(Expr::columns).collect();
+        read.sort_unstable();
+        read.dedup();
         let texts = columns.iter().filter(|c| codec::is_text(c.data_type)).map(|c| c.place.offset).collect();
         Self {
             filter: atom.filter.clone(),
             columns,
-            factors: atom.factors.iter().flatten().cloned().collect(),
+            factors,
             schema: schema_of(source.iter().cloned()),
+            read_schema: schema_of(source.iter().enumerate().map(|(i, (name, t))| {
+                (name.clone(), if read.binary_search(&i).is_ok() { *t } else { DataType::Null })
+            })),
+            read,
             width: layout.width,
             texts,
         }
@@ -368,18 +384,59 @@ impl RowScan {
         &self.texts
     }
 
-    /// Adds the atom's changes for a change of the stage.
+    /// Adds the atom's changes for a change of a stage or a view.
     pub fn scan(&self, rows: &Flow, changes: &mut AtomChanges, interner: &mut Interner) -> Result<(), KernelError> {
-        for chunk in &rows.chunks {
-            let mut batch = record_batch(&self.schema, chunk.columns.clone(), chunk.weights.len())?;
-            let mut weights = Cow::Borrowed(&chunk.weights);
-            if let Some(filter) = &self.filter {
-                let kept = filter.evaluate_predicate(&batch).map_err(|e| in_row_of(e, &batch))?;
-                batch = arrow_select::filter::filter_record_batch(&batch, &kept).map_err(|e| internal(&e))?;
-                let mut keep = kept.iter();
-                weights.to_mut().retain(|_| keep.next().flatten() == Some(true));
-            }
-            self.add(&batch, &weights, changes, interner)?;
+        let blame = |error: EvalError, _: usize, batch: &RecordBatch| in_row_of(error, batch);
+        self.scan_chunks(&rows.chunks, changes, &blame, interner)
+    }
+
+    /// The atom's changes for those that pass a table.
+    pub(crate) fn scan_passing(
+        &self,
+        table: &str,
+        passing: &Passing,
+        interner: &mut Interner,
+    ) -> Result<AtomChanges, KernelError> {
+        let mut changes = AtomChanges::default();
+        let blame = |error: EvalError, chunk: usize, _: &RecordBatch| {
+            let source = error.row.map(|row| passing.source(chunk, row));
+            KernelError { row: source, ..KernelError::of_table(error.code, table, error.message) }
+        };
+        self.scan_chunks(&passing.chunks, &mut changes, &blame, interner)?;
+        Ok(changes)
+    }
+
+    /// Only rows that pass the filter are evaluated further, and of them only the columns that are read; only they are encoded.
+    fn scan_chunks(
+        &self,
+        chunks: &[Chunk],
+        changes: &mut AtomChanges,
+        blame: Blame,
+        interner: &mut Interner,
+    ) -> Result<(), KernelError> {
+        for (at, chunk) in chunks.iter().enumerate() {
+            let batch = record_batch(&self.schema, chunk.columns.clone(), chunk.weights.len())?;
+            let kept = match &self.filter {
+                Some(filter) => Some(filter.evaluate_predicate(&batch).map_err(|e| blame(e, at, &batch))?),
+                None => None,
+            };
+            let Some(kept) = kept.filter(|kept| kept.true_count() < batch.num_rows()) else {
+                self.add(&batch, &chunk.weights, changes, &|e| blame(e, at, &batch), interner)?;
+                continue;
+            };
+            let weights: Vec<i64> = kept.values().set_indices().map(|row| chunk.weights[row]).collect();
+            let pick = FilterBuilder::new(&kept).optimize().build();
+            let column = |i: usize| match self.read.binary_search(&i) {
+                Ok(_) => pick.filter(&chunk.columns[i]).map_err(|e| internal(&e)),
+                Err(_) => Ok(Arc::new(NullArray::new(weights.len())) as ArrayRef),
+            };
+            let columns = (0..chunk.columns.len()).map(column).collect::<Result<_, _>>()?;
+            let picked = record_batch(&self.read_schema, columns, weights.len())?;
+            let in_chunk = |mut error: EvalError| {
+                error.row = error.row.and_then(|row| kept.values().set_indices().nth(row));
+                blame(error, at, &batch)
+            };
+            self.add(&picked, &weights, changes, &in_chunk, interner)?;
         }
         Ok(())
     }
@@ -389,6 +446,7 @@ impl RowScan {
         batch: &RecordBatch,
         weights: &[i64],
         changes: &mut AtomChanges,
+        blame: &dyn Fn(EvalError) -> KernelError,
         interner: &mut Interner,
     ) -> Result<(), KernelError> {
         let first = changes.weights.len();
@@ -397,7 +455,7 @@ impl RowScan {
         let words = &mut changes.words[first * self.width..];
         let mut dropped = Vec::new();
         for RowColumn { expression, data_type, place, drops_null } in &self.columns {
-            let array = expression.evaluate(batch).map_err(|e| in_row_of(e, batch))?;
+            let array = expression.evaluate(batch).map_err(blame)?;
             if *drops_null && array.null_count() > 0 {
                 dropped.extend((0..array.len()).filter(|&i| array.is_null(i)).map(|i| first + i));
             }
@@ -406,11 +464,11 @@ impl RowScan {
         let count = self.factors.len();
         changes.factors.resize((first + weights.len()) * count, 0);
         for (f, expression) in self.factors.iter().enumerate() {
-            let array = expression.evaluate(batch).map_err(|e| in_row_of(e, batch))?;
+            let array = expression.evaluate(batch).map_err(blame)?;
             for (i, value) in exact_values(&array, expression.data_type())?.enumerate() {
                 let product = value.unwrap_or(0).checked_mul(i128::from(weights[i])).ok_or_else(|| {
                     let message = "a summed value times its multiplicity leaves 128 bits";
-                    KernelError::new("ARITHMETIC_OVERFLOW", message.to_owned())
+                    blame(EvalError { code: "ARITHMETIC_OVERFLOW", message: message.to_owned(), row: Some(i) })
                 })?;
                 changes.factors[(first + i) * count + f] = product;
             }

@@ -18,7 +18,7 @@ use crate::annotation;
 use crate::delta::Delta;
 use crate::edge::{Changed, Settling, Shift, Touched};
 use crate::pending::{Pending, PendingRows};
-use crate::rows::{ALIVE, DOOMED, LIVE, NEW};
+use crate::rows::{ALIVE, DOOMED, LINKED, LIVE, NEW};
 use crate::tree::{AtomChanges, Tree};
 use crate::trim::trim_scratch;
 
@@ -126,7 +126,9 @@ impl Tree {
         }
         self.scratch = scratch;
         for change in &pending.rows {
-            if self.nodes[node].rows.weight(change.row) == 0 {
+            let rows = &self.nodes[node].rows;
+            // a row that is gone but has values is one that was not there (`missing`): it stays until the batch is undone
+            if rows.weight(change.row) == 0 && rows.factors(change.row).iter().all(|&factor| factor == 0) {
                 self.free_row(node, change.row);
             }
         }
@@ -140,7 +142,7 @@ impl Tree {
         self.counters.updates += pending.rows.len() as u64;
         let links = if pending.entries.is_empty() { 0 } else { self.nodes[node].links() };
         for (i, &Pending { row, weight }) in pending.rows.iter().enumerate() {
-            if self.nodes[node].rows.has(row, NEW) {
+            if !self.nodes[node].rows.has(row, LINKED) {
                 self.link_row(node, row, &pending.entries[i * links..(i + 1) * links]);
             }
             let was = self.nodes[node].rows.has(row, ALIVE);

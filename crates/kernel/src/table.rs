@@ -4,6 +4,8 @@
 //! rows and key entries but changed no multiplicity; it is then either committed or unstaged, which restores the table exactly.
 //! Rows that a commit leaves without multiplicity are freed by `finish`, after the views have decoded their deltas.
 //!
+//! A table may also keep nothing: its changes then pass to the views as they come (see `table_pass`).
+//!
 //! Cost: one probe per row of the batch, one more for tables with a primary key.
 
 use crate::codec::{self, Place, words_of};
@@ -15,6 +17,7 @@ use crate::pool::WordPool;
 use crate::retention::{Moves, Retention, RetentionLog, Window};
 use crate::rows::{NONE, Rows};
 use crate::shape::{NullPlace, mask_words, null_place};
+use crate::table_pass::{Passed, Passing};
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use everview_expr::{DataType, Expr};
@@ -84,6 +87,15 @@ pub struct Staged {
     pub(crate) missed: u64,
     pub(crate) moves: Moves,
     log: Option<RetentionLog>,
+    /// The changes of a table that keeps nothing; there are no rows then.
+    pub(crate) passing: Option<Passing>,
+}
+
+impl Staged {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.passing.as_ref().is_none_or(Passing::is_empty)
+    }
 }
 
 /// A base table.
@@ -101,9 +113,16 @@ pub struct BaseTable {
     /// Sum of the multiplicities.
     total: i64,
     pub(crate) retention: Option<Retention>,
+    /// Of a table that keeps no rows, what has passed.
+    pub(crate) passed: Option<Passed>,
 }
 
 impl BaseTable {
+    /// A table that keeps no rows: its changes pass to the views.
+    pub fn passing(name: String, columns: &[(String, DataType, bool)]) -> Result<Self, KernelError> {
+        Ok(Self { passed: Some(Passed::default()), ..Self::new(name, columns, &[], None)? })
+    }
+
     /// An empty table; `key` lists the positions of the primary key's columns.
     pub fn new(
         name: String,
@@ -144,6 +163,7 @@ impl BaseTable {
             columns,
             total: 0,
             retention: window.map(Retention::new),
+            passed: None,
         })
     }
 
@@ -244,6 +264,9 @@ impl BaseTable {
         ignore_missing: bool,
         interner: &mut Interner,
     ) -> Result<Staged, KernelError> {
+        if self.passed.is_some() {
+            return self.stage_passing(change, ignore_missing, interner);
+        }
         let mut staged = Staged::default();
         self.check_size(change)?;
         let outcome = match change {
@@ -271,13 +294,16 @@ impl BaseTable {
     fn check_size(&self, change: &Change) -> Result<(), KernelError> {
         let Change::Rows(_, weights) = change else { return Ok(()) };
         let moved = weights.iter().fold(0u64, |sum, weight| sum.saturating_add(weight.unsigned_abs()));
-        if moved.saturating_add(self.total.unsigned_abs()) > MOST_ROWS {
-            let mut error =
-                KernelError::new("TOO_MANY_ROWS", format!("table `{}` would hold more than 2^62 rows", self.name));
-            error.table = Some(self.name.clone());
-            return Err(error.with_hint("check the values of _multiplicity"));
+        self.check_total(moved, self.total.unsigned_abs(), "would hold")
+    }
+
+    /// Refuses more copies than are ever counted in 64 bits.
+    pub(crate) fn check_total(&self, coming: u64, there: u64, what: &str) -> Result<(), KernelError> {
+        if coming.saturating_add(there) <= MOST_ROWS {
+            return Ok(());
         }
-        Ok(())
+        let message = format!("table `{}` {what} more than 2^62 rows", self.name);
+        Err(KernelError::of_table("TOO_MANY_ROWS", &self.name, message).with_hint("check the values of _multiplicity"))
     }
 
     fn stage_rows(
@@ -389,12 +415,9 @@ impl BaseTable {
     }
 
     fn needs_key(&self, what: &str) -> KernelError {
-        let mut error = KernelError::new(
-            "NO_PRIMARY_KEY",
-            format!("{what} needs a primary key and table `{}` has none", self.name),
-        );
-        error.table = Some(self.name.clone());
-        error.with_hint("declare PRIMARY KEY (...) in CREATE TABLE, or pass whole rows")
+        let message = format!("{what} needs a primary key and table `{}` has none", self.name);
+        KernelError::of_table("NO_PRIMARY_KEY", &self.name, message)
+            .with_hint("declare PRIMARY KEY (...) in CREATE TABLE, or pass whole rows")
     }
 
     /// Rows in which only the words of the primary key are set.
@@ -427,7 +450,7 @@ impl BaseTable {
         Ok(matrix)
     }
 
-    fn check_not_null(&self, column: usize, array: &ArrayRef) -> Result<(), KernelError> {
+    pub(crate) fn check_not_null(&self, column: usize, array: &ArrayRef) -> Result<(), KernelError> {
         let Some(nulls) = array.logical_nulls().filter(|n| n.null_count() > 0 && !self.columns[column].nullable) else {
             return Ok(());
         };
@@ -567,12 +590,14 @@ impl BaseTable {
 
     /// Commits a staged batch; `finish` must follow.
     pub fn commit(&mut self, staged: &mut Staged, interner: &mut Interner) {
+        self.note_passing(staged, true);
         staged.log = self.retention.as_mut().map(|retention| retention.commit(&staged.moves));
         self.add_weights(staged, 1, interner);
     }
 
     /// Undoes a commit that `finish` has not sealed; the batch is staged again afterwards.
     pub fn uncommit(&mut self, staged: &mut Staged, interner: &mut Interner) {
+        self.note_passing(staged, false);
         if let (Some(retention), Some(log)) = (&mut self.retention, staged.log.take()) {
             retention.uncommit(&log);
         }
@@ -630,17 +655,10 @@ impl BaseTable {
     }
 
     fn describe(&self, words: &[u64], columns: &[usize], interner: &Interner) -> String {
-        let pool = WordPool::default();
         let parts = columns.iter().map(|&column| {
             let spec = &self.columns[column];
-            let high = (words_of(spec.data_type) == 2).then(|| vec![words[spec.offset + 1]]);
-            let value = if self.is_null(words, column) {
-                "NULL".to_owned()
-            } else {
-                let array = codec::decode(spec.data_type, vec![words[spec.offset]], high, None, interner, &pool);
-                crate::display::value(&array, 0)
-            };
-            format!("{}={value}", spec.name)
+            let is_null = self.is_null(words, column);
+            format!("{}={}", spec.name, codec::value_text(spec.data_type, &words[spec.offset..], is_null, interner))
         });
         format!("({})", parts.collect::<Vec<_>>().join(", "))
     }
