@@ -24,14 +24,14 @@ fn plan(kind: &str, head: &[usize], connex_below: bool) -> Value {
     let variable = |name: &str| json!({"name": name, "type": "bigint", "nullable": true});
     let keeps = kind == "optional" || kind == "forbids";
     json!({
-        "version": 1, "view": "v",
+        "version": everview_kernel::plan::VERSION, "view": "v",
         "stages": [{
             "stage": "core", "mode": "bag", "components": 0,
             "variables": [variable("k"), variable("a"), variable("x")],
             "atoms": [
-                {"name": "r", "table": "r", "filter": null, "factors": [], "power": 1, "columns": [
+                {"name": "r", "source": {"table": "r"}, "filter": null, "factors": [], "power": 1, "columns": [
                     {"variable": 0, "expression": column(0), "not_null": !keeps}, {"variable": 1, "expression": column(1)}]},
-                {"name": "s", "table": "s", "filter": null, "factors": [], "power": 1, "columns": [
+                {"name": "s", "source": {"table": "s"}, "filter": null, "factors": [], "power": 1, "columns": [
                     {"variable": 0, "expression": column(0), "not_null": true}, {"variable": 2, "expression": column(1)}]},
             ],
             "nodes": [
