@@ -5,6 +5,7 @@
 //! rows, or just that number where only existence matters. A change costs one look-up, and a row no memory. A number that is negative
 //! when all changes of an atom are in, or zero where the sums are not, tells of a row that was deleted and not there.
 
+use crate::hash::same_words;
 use crate::rows::NONE;
 use crate::settle::Scratch;
 use crate::tree::{AtomChanges, Tree};
@@ -26,6 +27,8 @@ impl Tree {
         let mut key = self.keys.pop().unwrap_or_default();
         let mut value = vec![0; self.components];
         self.counters.updates += changes.weights.len() as u64;
+        // rows with one key often come together, and leave together; entries stay until the step ends
+        let mut recent = [NONE; 2];
         for (i, &weight) in changes.weights.iter().enumerate() {
             let entry = match known.get(i) {
                 Some(&entry) if entry != NONE => {
@@ -35,7 +38,11 @@ impl Tree {
                 _ => {
                     let words = &changes.words[i * width..(i + 1) * width];
                     self.nodes[node].up_key.cut(|at| words[at], &mut key);
-                    self.entry(hub, &key)
+                    let near = &mut recent[usize::from(weight > 0)];
+                    if *near == NONE || !same_words(self.edges[hub].hub.key(*near), &key) {
+                        *near = self.entry(hub, &key);
+                    }
+                    *near
                 }
             };
             let edge = &mut self.edges[hub];

@@ -216,7 +216,8 @@ impl AtomScan {
             }
         }
         if let Some(batch) = batch.as_ref().filter(|_| !self.factors.is_empty()) {
-            changes.factors.extend(self.weigh(batch, weights, base, sources)?);
+            let blame = |e: EvalError| KernelError::in_expression(e, base.name(), sources);
+            weigh(&self.factors, batch, weights, &mut changes.factors, &blame)?;
         }
         if !dropped.is_empty() {
             for row in &mut dropped {
@@ -285,30 +286,6 @@ impl AtomScan {
             }
         }
         Ok(())
-    }
-
-    /// The factors of the rows times their change of multiplicity, one row after another.
-    fn weigh(
-        &self,
-        batch: &RecordBatch,
-        weights: &[i64],
-        base: &BaseTable,
-        sources: &[u32],
-    ) -> Result<Vec<i128>, KernelError> {
-        let count = self.factors.len();
-        let mut factors = vec![0i128; weights.len() * count];
-        for (f, expression) in self.factors.iter().enumerate() {
-            let array = expression.evaluate(batch).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
-            for (i, value) in exact_values(&array, expression.data_type())?.enumerate() {
-                let Some(value) = value else { continue };
-                let Some(product) = value.checked_mul(i128::from(weights[i])) else {
-                    let message = "a summed value times its multiplicity leaves 128 bits";
-                    return Err(KernelError::in_row("ARITHMETIC_OVERFLOW", base.name(), sources[i] as usize, message));
-                };
-                factors[i * count + f] = product;
-            }
-        }
-        Ok(factors)
     }
 }
 
@@ -461,23 +438,40 @@ impl RowScan {
             }
             encode(&array, *data_type, words, *place, interner);
         }
-        let count = self.factors.len();
-        changes.factors.resize((first + weights.len()) * count, 0);
-        for (f, expression) in self.factors.iter().enumerate() {
-            let array = expression.evaluate(batch).map_err(blame)?;
-            for (i, value) in exact_values(&array, expression.data_type())?.enumerate() {
-                let product = value.unwrap_or(0).checked_mul(i128::from(weights[i])).ok_or_else(|| {
-                    let message = "a summed value times its multiplicity leaves 128 bits";
-                    blame(EvalError { code: "ARITHMETIC_OVERFLOW", message: message.to_owned(), row: Some(i) })
-                })?;
-                changes.factors[(first + i) * count + f] = product;
-            }
-        }
+        weigh(&self.factors, batch, weights, &mut changes.factors, blame)?;
         if !dropped.is_empty() {
-            drop_rows(changes, &mut dropped, self.width, count);
+            drop_rows(changes, &mut dropped, self.width, self.factors.len());
         }
         Ok(())
     }
+}
+
+/// Appends the factors of rows times their change of multiplicity, one row after another; that of NULL is 0.
+fn weigh(
+    factors: &[Expr],
+    batch: &RecordBatch,
+    weights: &[i64],
+    into: &mut Vec<i128>,
+    blame: &dyn Fn(EvalError) -> KernelError,
+) -> Result<(), KernelError> {
+    let (first, count) = (into.len(), factors.len());
+    into.resize(first + weights.len() * count, 0);
+    for (f, expression) in factors.iter().enumerate() {
+        let array = expression.evaluate(batch).map_err(blame)?;
+        let places = into[first..].iter_mut().skip(f).step_by(count).zip(weights);
+        if let Some(values) = array.as_primitive_opt::<Int64Type>().filter(|values| values.null_count() == 0) {
+            // two factors of 64 bits
+            places.zip(values.values()).for_each(|((place, &w), &value)| *place = i128::from(value) * i128::from(w));
+            continue;
+        }
+        for (i, ((place, &weight), value)) in places.zip(exact_values(&array, expression.data_type())?).enumerate() {
+            *place = value.unwrap_or(0).checked_mul(i128::from(weight)).ok_or_else(|| {
+                let message = "a summed value times its multiplicity leaves 128 bits";
+                blame(EvalError { code: "ARITHMETIC_OVERFLOW", message: message.to_owned(), row: Some(i) })
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// The values of an integer or decimal column, decimals unscaled.

@@ -1,23 +1,25 @@
 //! Base tables: all columns of every row, with multiplicities, shared by the views of a session.
 //!
 //! A batch is *staged*: encoded, resolved to rows, netted by row, and judged on the state after it. A staged batch has reserved its new
-//! rows and key entries but changed no multiplicity; it is then either committed or unstaged, which restores the table exactly.
+//! rows but changed no multiplicity; it is then either committed or unstaged, which restores the table exactly.
 //! Rows that a commit leaves without multiplicity are freed by `finish`, after the views have decoded their deltas.
 //!
 //! A table may also keep nothing: its changes then pass to the views as they come (see `table_pass`).
 //!
-//! Cost: one probe per row of the batch, one more for tables with a primary key.
+//! Cost: one probe per row of the batch, for rows of tables with a primary key that come one more, beside the first.
 
 use crate::codec::{self, Place, words_of};
 use crate::error::KernelError;
 use crate::flow::text_ranges;
+use crate::hash::hash_each;
 use crate::interner::Interner;
-use crate::key_index::{KeyIndex, hash_key};
 use crate::pool::WordPool;
 use crate::retention::{Moves, Retention, RetentionLog, Window};
-use crate::rows::{NONE, Rows};
+use crate::row_store::RowStore;
+use crate::rows::NONE;
 use crate::shape::{NullPlace, mask_words, null_place};
 use crate::table_pass::{Passed, Passing};
+use crate::trim::trim_scratch;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use everview_expr::{DataType, Expr};
@@ -105,9 +107,14 @@ pub struct BaseTable {
     columns: Vec<BaseColumn>,
     mask: Option<usize>,
     width: usize,
-    rows: Rows,
-    key: Option<KeyIndex>,
+    rows: RowStore,
+    /// The positions of the primary key's columns.
+    key: Vec<usize>,
+    /// The words of a row that are the primary key.
+    key_words: Vec<usize>,
     text_words: Vec<usize>,
+    /// The rows of a batch as words, kept for its memory.
+    matrix: Vec<u64>,
     /// Casts that pad CHAR(n) and check VARCHAR(n).
     pub(crate) fits: Vec<Option<Expr>>,
     /// Sum of the multiplicities.
@@ -146,15 +153,13 @@ impl BaseTable {
             let first = columns[column].offset;
             first..first + words_of(columns[column].data_type)
         };
-        let key_words = key.iter().flat_map(words).collect();
+        let key_words: Vec<usize> = key.iter().flat_map(words).collect();
         let fits = columns.iter().map(fit).collect::<Result<_, _>>()?;
         Ok(Self {
-            rows: Rows::new(width, 0, 0, true),
-            key: (!key.is_empty()).then(|| KeyIndex {
-                columns: key.to_vec(),
-                words: key_words,
-                index: HashTable::new(),
-            }),
+            rows: RowStore::new(width, key_words.clone()),
+            key: key.to_vec(),
+            key_words,
+            matrix: Vec::new(),
             text_words: columns.iter().filter(|c| codec::is_text(c.data_type)).map(|c| c.offset).collect(),
             name,
             mask,
@@ -178,7 +183,7 @@ impl BaseTable {
     }
 
     /// The rows.
-    pub(crate) fn rows(&self) -> &Rows {
+    pub(crate) fn rows(&self) -> &RowStore {
         &self.rows
     }
 
@@ -217,12 +222,12 @@ impl BaseTable {
 
     /// Whether no row is held.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.len() == 0
     }
 
     /// Bytes held, without texts.
     pub fn bytes(&self) -> usize {
-        self.rows.bytes() + self.key.as_ref().map_or(0, |k| k.index.allocation_size())
+        self.rows.bytes()
     }
 
     /// All rows as a staged batch, for views created on a loaded table; those of a window run by run in order of expiry.
@@ -270,7 +275,7 @@ impl BaseTable {
         let mut staged = Staged::default();
         self.check_size(change)?;
         let outcome = match change {
-            Change::Rows(columns, weights) => self.stage_rows(columns, Some(weights), &mut staged, interner),
+            Change::Rows(columns, weights) => self.stage_rows(columns, weights, &mut staged, interner),
             Change::Upsert { columns, must_exist } => self.stage_upsert(columns, *must_exist, &mut staged, interner),
             Change::DeleteKeys(columns) => self.stage_key_deletes(columns, ignore_missing, &mut staged, interner),
         };
@@ -283,7 +288,7 @@ impl BaseTable {
             return Err(error);
         }
         self.drop_unchanged(&mut staged);
-        if let Err(error) = self.stage_keys(&staged, interner) {
+        if let Err(error) = self.check_keys(&staged, interner) {
             self.drop_new_rows(&staged);
             return Err(error);
         }
@@ -309,23 +314,25 @@ impl BaseTable {
     fn stage_rows(
         &mut self,
         columns: &[ArrayRef],
-        weights: Option<&[i64]>,
+        weights: &[i64],
         staged: &mut Staged,
         interner: &mut Interner,
     ) -> Result<(), KernelError> {
-        let matrix = self.encode_rows(columns, interner)?;
-        let count = columns.first().map_or(0, Array::len);
-        for i in 0..count {
-            let weight = weights.map_or(1, |w| w[i]);
-            let words = &matrix[i * self.width..(i + 1) * self.width];
-            self.pend(words, weight, i as u32, staged);
+        let mut matrix = std::mem::take(&mut self.matrix);
+        let encoded = self.encode_rows(columns, &mut matrix, interner);
+        if encoded.is_ok() {
+            self.rows.reserve(weights.iter().filter(|&&weight| weight > 0).count());
+            for (i, &weight) in weights.iter().enumerate() {
+                self.pend(&matrix[i * self.width..(i + 1) * self.width], weight, i as u32, staged);
+            }
         }
-        Ok(())
+        self.matrix = matrix;
+        encoded
     }
 
     /// Adds to the pending change of the row with these words.
     fn pend(&mut self, words: &[u64], weight: i64, source: u32, staged: &mut Staged) {
-        let (row, _) = self.rows.find_or_insert(words);
+        let row = self.rows.find_or_insert(words);
         if weight > 0 && self.retention.is_some() {
             staged.arrivals.push((row, weight));
         }
@@ -350,18 +357,22 @@ impl BaseTable {
         staged: &mut Staged,
         interner: &mut Interner,
     ) -> Result<(), KernelError> {
-        let matrix = self.encode_rows(columns, interner)?;
-        let Some(key) = &self.key else { return Err(self.needs_key("an upsert")) };
-        let key_words = key.words.clone();
+        if self.key.is_empty() {
+            return Err(self.needs_key("an upsert"));
+        }
+        let mut matrix = Vec::new();
+        self.encode_rows(columns, &mut matrix, interner)?;
+        let key_words = self.key_words.clone();
+        let hash_key = |words: &[u64]| hash_each(key_words.iter().map(|&word| words[word]));
         let mut seen: HashTable<usize> = HashTable::new();
         let width = self.width;
         let row_words = |i: usize| &matrix[i * width..(i + 1) * width];
         let mut kept = Vec::new();
         for i in (0..columns.first().map_or(0, Array::len)).rev() {
-            let hash = hash_key(&key_words, row_words(i));
+            let hash = hash_key(row_words(i));
             let same = |&other: &usize| key_words.iter().all(|&w| row_words(other)[w] == row_words(i)[w]);
             if seen.find(hash, same).is_none() {
-                seen.insert_unique(hash, i, |&other| hash_key(&key_words, row_words(other)));
+                seen.insert_unique(hash, i, |&other| hash_key(row_words(other)));
                 kept.push(i);
             }
         }
@@ -409,8 +420,7 @@ impl BaseTable {
     }
 
     fn no_such_key(&self, words: &[u64], row: usize, interner: &Interner) -> KernelError {
-        let columns = self.key.as_ref().map_or(&[][..], |key| &key.columns);
-        let text = self.describe(words, columns, interner);
+        let text = self.describe(words, &self.key, interner);
         KernelError::in_row("ROW_NOT_FOUND", &self.name, row, format!("there is no row with the key {text}"))
     }
 
@@ -427,9 +437,11 @@ impl BaseTable {
         what: &str,
         interner: &mut Interner,
     ) -> Result<Vec<u64>, KernelError> {
-        let Some(key) = &self.key else { return Err(self.needs_key(what)) };
+        if self.key.is_empty() {
+            return Err(self.needs_key(what));
+        }
         let mut matrix = vec![0; columns.first().map_or(0, Array::len) * self.width];
-        for (array, &column) in columns.iter().zip(&key.columns) {
+        for (array, &column) in columns.iter().zip(&self.key) {
             self.check_not_null(column, array)?;
             let spec = &self.columns[column];
             let place = Place { stride: self.width, offset: spec.offset, null: None };
@@ -438,16 +450,22 @@ impl BaseTable {
         Ok(matrix)
     }
 
-    pub(crate) fn encode_rows(&self, columns: &[ArrayRef], interner: &mut Interner) -> Result<Vec<u64>, KernelError> {
-        let count = columns.first().map_or(0, Array::len);
-        let mut matrix = vec![0; count * self.width];
+    /// Writes whole rows into a matrix.
+    pub(crate) fn encode_rows(
+        &self,
+        columns: &[ArrayRef],
+        matrix: &mut Vec<u64>,
+        interner: &mut Interner,
+    ) -> Result<(), KernelError> {
+        matrix.clear();
+        matrix.resize(columns.first().map_or(0, Array::len) * self.width, 0);
         for (position, array) in columns.iter().enumerate() {
             let spec = &self.columns[position];
             self.check_not_null(position, array)?;
             let place = Place { stride: self.width, offset: spec.offset, null: self.null(position) };
-            self.encode_fitted(position, array, &mut matrix, place, interner)?;
+            self.encode_fitted(position, array, matrix, place, interner)?;
         }
-        Ok(matrix)
+        Ok(())
     }
 
     pub(crate) fn check_not_null(&self, column: usize, array: &ArrayRef) -> Result<(), KernelError> {
@@ -509,46 +527,22 @@ impl BaseTable {
         staged.sources.truncate(kept);
     }
 
-    /// Updates the key index for the rows that leave and come; refuses two rows with one key.
-    fn stage_keys(&mut self, staged: &Staged, interner: &mut Interner) -> Result<(), KernelError> {
-        let Some(mut key) = self.key.take() else { return Ok(()) };
-        let mut refused = None;
-        for (i, &row) in staged.rows.iter().enumerate() {
-            if self.rows.weight(row) + staged.weights[i] == 0 {
-                key.remove(row, &self.rows);
-            }
-        }
-        let mut added = 0;
-        for (i, &row) in staged.rows.iter().enumerate() {
-            let after = self.rows.weight(row) + staged.weights[i];
-            let comes = self.rows.weight(row) == 0;
-            let same =
-                if after > 1 { Some(row) } else { key.find(self.rows.values(row), &self.rows).filter(|_| comes) };
-            if let Some(same) = same {
-                refused = Some((i, self.rows.weight(same) > 0));
-                break;
-            }
-            if comes {
-                key.insert(row, &self.rows);
-            }
-            added = i + 1;
-        }
-        let Some((at, held)) = refused else {
-            self.key = Some(key);
+    /// Refuses two rows with one key.
+    fn check_keys(&mut self, staged: &Staged, interner: &Interner) -> Result<(), KernelError> {
+        if self.key.is_empty() {
             return Ok(());
-        };
-        for &row in staged.rows[..added].iter().filter(|&&row| self.rows.weight(row) == 0) {
-            key.remove(row, &self.rows);
         }
         for (i, &row) in staged.rows.iter().enumerate() {
-            if self.rows.weight(row) > 0 && self.rows.weight(row) + staged.weights[i] == 0 {
-                key.insert(row, &self.rows);
-            }
+            self.rows.set_stamp(row, i as u32);
         }
-        let text = self.describe(self.rows.values(staged.rows[at]), &key.columns, interner);
-        self.key = Some(key);
+        let refused = (0..staged.rows.len()).find_map(|i| self.with_same_key(staged, i).map(|other| (i, other)));
+        for &row in &staged.rows {
+            self.rows.set_stamp(row, NONE);
+        }
+        let Some((at, other)) = refused else { return Ok(()) };
+        let text = self.describe(self.rows.values(staged.rows[at]), &self.key, interner);
         let source = staged.sources[at] as usize;
-        Err(if held {
+        Err(if self.rows.weight(other) > 0 {
             let message = format!("a row with the primary key {text} is there already");
             KernelError::in_row("DUPLICATE_KEY", &self.name, source, message)
                 .with_hint("use upsert to replace rows by key, or delete the old row in the same batch")
@@ -559,9 +553,23 @@ impl BaseTable {
         })
     }
 
+    /// A row that stays or comes before the `i`-th of a staged batch and has its key, where that comes; itself, if it is there twice.
+    fn with_same_key(&self, staged: &Staged, i: usize) -> Option<u32> {
+        let row = staged.rows[i];
+        let before = self.rows.weight(row);
+        if before + staged.weights[i] > 1 {
+            return Some(row);
+        }
+        let is_there = |&other: &u32| {
+            let (weight, stamp) = (self.rows.weight(other), self.rows.stamp(other));
+            if weight > 0 { stamp == NONE || weight + staged.weights[stamp as usize] > 0 } else { stamp < i as u32 }
+        };
+        if before > 0 { None } else { self.rows.with_key(self.rows.values(row)).find(is_there) }
+    }
+
     /// The row with the primary key found in these words (of a whole row).
     pub(crate) fn find_by_key(&self, words: &[u64]) -> Option<u32> {
-        self.key.as_ref()?.find(words, &self.rows)
+        self.rows.with_key(words).find(|&row| self.rows.weight(row) > 0)
     }
 
     fn drop_new_rows(&mut self, staged: &Staged) {
@@ -574,17 +582,6 @@ impl BaseTable {
 
     /// Takes a staged batch back before it was committed.
     pub fn unstage(&mut self, staged: &Staged) {
-        if let Some(mut key) = self.key.take() {
-            for &row in staged.rows.iter().filter(|&&row| self.rows.weight(row) == 0) {
-                key.remove(row, &self.rows);
-            }
-            for (i, &row) in staged.rows.iter().enumerate() {
-                if self.rows.weight(row) > 0 && self.rows.weight(row) + staged.weights[i] == 0 {
-                    key.insert(row, &self.rows);
-                }
-            }
-            self.key = Some(key);
-        }
         self.drop_new_rows(staged);
     }
 
@@ -640,11 +637,10 @@ impl BaseTable {
 
     /// Gives memory back if there is much to give.
     pub fn give_back(&mut self) {
-        if self.rows.give_back()
-            && let Some(key) = &mut self.key
-        {
-            key.give_back(&self.rows);
-        }
+        self.rows.give_back();
+        let used = self.matrix.len();
+        self.matrix.clear();
+        trim_scratch(&mut self.matrix, used);
     }
 
     /// Gives up the texts of the rows held; the table is dropped afterwards.

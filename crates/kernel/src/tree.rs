@@ -2,6 +2,7 @@
 //!
 //! Nodes and hubs alternate from hub 0 down. The tree adds one node of its own above hub 0: the *top*, a projection with no
 //! columns and one row, so that every hub has a parent and "the result is not empty" is "the top row is alive".
+//! Any other projection has one row per entry of its guard that is complete: where a side is missing there would be nothing to project.
 //!
 //! A batch is applied atom by atom. For one atom: rows change, every hub entry touched is settled once, and only entries whose
 //! support or value differs afterwards reach the rows above (`edge` says what that means for each kind of edge, `settle` in which
