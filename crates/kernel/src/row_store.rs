@@ -18,6 +18,9 @@ use crate::trim::{Trim, trim_buffer};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
+/// How many rows are best looked for together: what they need of memory must fit the first cache.
+pub(crate) const BLOCK: usize = 64;
+
 /// The multiplicity of a free place.
 const FREE: i64 = i64::MIN;
 
@@ -131,17 +134,38 @@ impl RowStore {
         self.index.iter_hash(spread(hash)).copied().filter(same)
     }
 
-    /// The row with these words; a new one with multiplicity 0 if there is none.
+    /// The rows with these words, row after row, that are held, and the hashes of all; `NONE` for others. At most `BLOCK` at a time. None of
+    /// these looks waits for another, so that they wait for memory together.
+    pub(crate) fn find_block(&self, matrix: &[u64], found: &mut Vec<(u32, u32)>) {
+        found.clear();
+        found.extend(matrix.chunks_exact(self.width.max(1)).map(|words| (NONE, self.hash(words))));
+        for ((row, hash), words) in found.iter_mut().zip(matrix.chunks_exact(self.width.max(1))) {
+            let same = |&row: &u32| self.heads[row as usize].hash == *hash && same_words(self.values(row), words);
+            *row = self.index.find(spread(*hash), same).copied().unwrap_or(NONE);
+        }
+    }
+
+    /// The row with these words; a new one with multiplicity 0 if there is none. Also whether it is new and there is another whose identity
+    /// may be the same.
     #[inline]
-    pub(crate) fn find_or_insert(&mut self, words: &[u64]) -> u32 {
-        let hash = self.hash(words);
+    pub(crate) fn find_or_insert(&mut self, words: &[u64]) -> (u32, bool) {
+        self.find_or_insert_hashed(words, self.hash(words))
+    }
+
+    /// As `find_or_insert`, with the hash that `find_block` gave.
+    #[inline]
+    pub(crate) fn find_or_insert_hashed(&mut self, words: &[u64], hash: u32) -> (u32, bool) {
         let (values, heads, width) = (&self.values, &self.heads, self.width);
+        let mut is_beside = false;
         let same = |&row: &u32| {
             let row = row as usize;
-            heads[row].hash == hash && same_words(&values[row * width..(row + 1) * width], words)
+            let is_alike = heads[row].hash == hash;
+            let is_same = is_alike && same_words(&values[row * width..(row + 1) * width], words);
+            is_beside |= is_alike && !is_same;
+            is_same
         };
         let vacant = match self.index.entry(spread(hash), same, |&row| spread(heads[row as usize].hash)) {
-            Slot::Occupied(found) => return *found.get(),
+            Slot::Occupied(found) => return (*found.get(), false),
             Slot::Vacant(vacant) => vacant,
         };
         self.len += 1;
@@ -152,14 +176,14 @@ impl RowStore {
             vacant.insert(row);
             push_words(&mut self.values, words);
             self.heads.push(head);
-            return row;
+            return (row, is_beside);
         }
         let row = self.free;
         vacant.insert(row);
         self.free = self.heads[row as usize].stamp;
         copy_words(&mut self.values[row as usize * width..(row as usize + 1) * width], words);
         self.heads[row as usize] = head;
-        row
+        (row, is_beside)
     }
 
     /// Gives the row's place back.
@@ -205,16 +229,20 @@ mod tests {
     #[test]
     fn rows_of_one_key_are_found_by_it_and_as_a_whole() {
         let mut rows = RowStore::new(2, vec![0]);
-        let (one, two) = (rows.find_or_insert(&[1, 10]), rows.find_or_insert(&[1, 20]));
-        let other = rows.find_or_insert(&[2, 10]);
-        assert_eq!(rows.find_or_insert(&[1, 10]), one);
+        let ((one, alone), (two, beside)) = (rows.find_or_insert(&[1, 10]), rows.find_or_insert(&[1, 20]));
+        assert!(!alone && beside);
+        let other = rows.find_or_insert(&[2, 10]).0;
+        assert_eq!(rows.find_or_insert(&[1, 10]), (one, false));
+        let mut found = Vec::new();
+        rows.find_block(&[2, 10, 7, 7, 1, 20], &mut found);
+        assert_eq!(found.iter().map(|&(row, _)| row).collect::<Vec<_>>(), [other, NONE, two]);
         assert_eq!((rows.find(&[1, 20]), rows.find(&[1, 30]), rows.len()), (Some(two), None, 3));
         let mut found: Vec<u32> = rows.with_key(&[1, 0]).collect();
         found.sort_unstable();
         assert_eq!(found, [one, two]);
         rows.remove(one);
         assert_eq!(rows.with_key(&[1, 0]).collect::<Vec<_>>(), [two]);
-        assert_eq!(rows.find_or_insert(&[3, 3]), one, "places are used again");
+        assert_eq!(rows.find_or_insert(&[3, 3]).0, one, "places are used again");
         assert_eq!(rows.ids().collect::<Vec<_>>(), [one, two, other]);
     }
 
@@ -224,7 +252,7 @@ mod tests {
         for round in 0..4u64 {
             rows.reserve(5000);
             for value in 0..5000 {
-                let row = rows.find_or_insert(&[value * 7 + round]);
+                let row = rows.find_or_insert(&[value * 7 + round]).0;
                 rows.set_weight(row, 1);
             }
             for value in 0..5000 {

@@ -1,7 +1,7 @@
 //! From a table's changes to an atom's: filter, project, encode.
 //!
-//! Plain columns are copied as words from the base rows. Only what an expression reads is decoded to Arrow, and only rows that pass the
-//! filter reach the other expressions. Rows that bind NULL where the plan says that they cannot match are dropped.
+//! Plain columns are copied as words from the base rows. Expressions read the columns of the batch, or what is decoded of the base rows
+//! where these are other rows or other texts; only rows that pass the filter reach the other expressions. Rows that bind NULL where the plan says that they cannot match are dropped.
 
 use crate::codec::{self, Place, encode, words_of};
 use crate::error::KernelError;
@@ -16,8 +16,8 @@ use crate::table_pass::Passing;
 use crate::tree::AtomChanges;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};
-use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, RecordBatch};
+use arrow_schema::SchemaRef;
 use arrow_select::filter::FilterBuilder;
 use everview_expr::{DataType, EvalError, Expr};
 use std::sync::Arc;
@@ -57,9 +57,11 @@ pub struct AtomScan {
     filter: Option<Expr>,
     columns: Vec<ScanColumn>,
     factors: Vec<Expr>,
-    /// Columns of the table that expressions read.
+    /// Columns of the table that expressions read, and those among them that are read of rows which pass the filter.
     read: Vec<usize>,
-    schema: Arc<Schema>,
+    read_beyond: Vec<usize>,
+    schema: SchemaRef,
+    schema_beyond: SchemaRef,
     width: usize,
     /// The atom's rows are the table's, word for word.
     verbatim: bool,
@@ -95,15 +97,9 @@ impl AtomScan {
             })
             .collect();
         let factors: Vec<Expr> = atom.factors.iter().flatten().cloned().collect();
-        let computed =
-            columns.iter().filter_map(|c| if let Binding::Computed(e) = &c.binding { Some(e) } else { None });
-        let mut read: Vec<usize> = computed.chain(&factors).chain(&atom.filter).flat_map(Expr::columns).collect();
-        read.sort_unstable();
-        read.dedup();
-        let fields = base.columns().iter().enumerate().map(|(i, c)| {
-            let data_type = if read.contains(&i) { c.data_type.arrow() } else { arrow_schema::DataType::Null };
-            Field::new(c.name.clone(), data_type, true)
-        });
+        let read_beyond = columns_read(computed_by(&columns).chain(&factors));
+        let read = columns_read(computed_by(&columns).chain(&factors).chain(&atom.filter));
+        let source: Vec<(String, DataType)> = base.columns().iter().map(|c| (c.name.clone(), c.data_type)).collect();
         let verbatim = base.width() == layout.width
             && columns.len() == base.columns().len()
             && columns.iter().enumerate().all(|(i, c)| {
@@ -124,10 +120,12 @@ impl AtomScan {
         Self {
             table,
             filter: atom.filter.clone(),
-            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            schema: schema_with(&source, &read),
+            schema_beyond: schema_with(&source, &read_beyond),
             columns,
             factors,
             read,
+            read_beyond,
             width: layout.width,
             verbatim,
             computed_texts,
@@ -166,7 +164,7 @@ impl AtomScan {
             if range.len() == count {
                 return self.scan_part(base, staged, changes, interner, pool);
             }
-            changes = self.scan_part(base, &staged.select(|i| range.contains(&i)), changes, interner, pool)?;
+            changes = self.scan_part(base, &staged.select(range), changes, interner, pool)?;
         }
         Ok(changes)
     }
@@ -184,17 +182,16 @@ impl AtomScan {
         let (mut rows, mut weights, mut sources) = (&staged.rows, &staged.weights, &staged.sources);
         let mut batch = None;
         if !self.read.is_empty() || self.filter.is_some() || self.reads_beyond_filter() {
-            batch = Some(self.decode(base, rows, interner, pool)?);
+            batch = Some(self.decode(base, staged, interner, pool)?);
         }
         if let (Some(filter), Some(all)) = (&self.filter, &batch) {
             let kept =
                 filter.evaluate_predicate(all).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
             if kept.true_count() < rows.len() {
-                selected = staged.select(|i| kept.value(i));
+                selected = staged.select(kept.values().set_indices().collect::<Vec<_>>().iter().copied());
                 (rows, weights, sources) = (&selected.rows, &selected.weights, &selected.sources);
                 if self.reads_beyond_filter() {
-                    let all = batch.take().expect("decoded above");
-                    batch = Some(arrow_select::filter::filter_record_batch(&all, &kept).map_err(|e| internal(&e))?);
+                    batch = Some(filtered(all.columns(), &kept, &self.read_beyond, &self.schema_beyond)?);
                 }
             }
         }
@@ -235,20 +232,20 @@ impl AtomScan {
     fn decode(
         &self,
         base: &BaseTable,
-        rows: &[u32],
+        staged: &Staged,
         interner: &Interner,
         pool: &WordPool,
     ) -> Result<RecordBatch, KernelError> {
         let column = |i: usize| -> ArrayRef {
-            if self.read.binary_search(&i).is_ok() {
-                base.decode(i, rows, interner, pool)
+            if self.read.binary_search(&i).is_err() {
+                Arc::new(NullArray::new(staged.rows.len()))
+            } else if let Some(Some(array)) = staged.columns.get(i) {
+                array.clone()
             } else {
-                Arc::new(NullArray::new(rows.len()))
+                base.decode(i, &staged.rows, interner, pool)
             }
         };
-        let columns = (0..base.columns().len()).map(column).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(|e| internal(&e))
+        record_batch(&self.schema, (0..base.columns().len()).map(column).collect(), staged.rows.len())
     }
 
     /// Writes one column of the atom's rows; notes the rows to be dropped because it is NULL.
@@ -337,19 +334,14 @@ impl RowScan {
             })
             .collect();
         let factors: Vec<Expr> = atom.factors.iter().flatten().cloned().collect();
-        let mut read: Vec<usize> =
-            columns.iter().map(|c| &c.expression).chain(&factors).flat_map(Expr::columns).collect();
-        read.sort_unstable();
-        read.dedup();
+        let read = columns_read(columns.iter().map(|c| &c.expression).chain(&factors));
         let texts = columns.iter().filter(|c| codec::is_text(c.data_type)).map(|c| c.place.offset).collect();
         Self {
             filter: atom.filter.clone(),
             columns,
             factors,
             schema: schema_of(source.iter().cloned()),
-            read_schema: schema_of(source.iter().enumerate().map(|(i, (name, t))| {
-                (name.clone(), if read.binary_search(&i).is_ok() { *t } else { DataType::Null })
-            })),
+            read_schema: schema_with(source, &read),
             read,
             width: layout.width,
             texts,
@@ -402,13 +394,7 @@ impl RowScan {
                 continue;
             };
             let weights: Vec<i64> = kept.values().set_indices().map(|row| chunk.weights[row]).collect();
-            let pick = FilterBuilder::new(&kept).optimize().build();
-            let column = |i: usize| match self.read.binary_search(&i) {
-                Ok(_) => pick.filter(&chunk.columns[i]).map_err(|e| internal(&e)),
-                Err(_) => Ok(Arc::new(NullArray::new(weights.len())) as ArrayRef),
-            };
-            let columns = (0..chunk.columns.len()).map(column).collect::<Result<_, _>>()?;
-            let picked = record_batch(&self.read_schema, columns, weights.len())?;
+            let picked = filtered(&chunk.columns, &kept, &self.read, &self.read_schema)?;
             let in_chunk = |mut error: EvalError| {
                 error.row = error.row.and_then(|row| kept.values().set_indices().nth(row));
                 blame(error, at, &batch)
@@ -444,6 +430,42 @@ impl RowScan {
         }
         Ok(())
     }
+}
+
+/// The expressions of the computed columns among an atom's.
+fn computed_by(columns: &[ScanColumn]) -> impl Iterator<Item = &Expr> {
+    columns.iter().filter_map(|c| if let Binding::Computed(e) = &c.binding { Some(e) } else { None })
+}
+
+/// The columns that expressions read, in order.
+fn columns_read<'a>(expressions: impl Iterator<Item = &'a Expr>) -> Vec<usize> {
+    let mut read: Vec<usize> = expressions.flat_map(Expr::columns).collect();
+    read.sort_unstable();
+    read.dedup();
+    read
+}
+
+/// The schema of rows of which some columns are read and the others left out.
+fn schema_with(source: &[(String, DataType)], read: &[usize]) -> SchemaRef {
+    let column = |(i, (name, data_type)): (usize, &(String, DataType))| {
+        (name.clone(), if read.binary_search(&i).is_ok() { *data_type } else { DataType::Null })
+    };
+    schema_of(source.iter().enumerate().map(column))
+}
+
+/// Some columns of the rows that are kept.
+fn filtered(
+    columns: &[ArrayRef],
+    kept: &BooleanArray,
+    read: &[usize],
+    schema: &SchemaRef,
+) -> Result<RecordBatch, KernelError> {
+    let (pick, count) = (FilterBuilder::new(kept).optimize().build(), kept.true_count());
+    let column = |i: usize| match read.binary_search(&i) {
+        Ok(_) => pick.filter(&columns[i]).map_err(|e| internal(&e)),
+        Err(_) => Ok(Arc::new(NullArray::new(count)) as ArrayRef),
+    };
+    record_batch(schema, (0..columns.len()).map(column).collect::<Result<_, _>>()?, count)
 }
 
 /// Appends the factors of rows times their change of multiplicity, one row after another; that of NULL is 0.

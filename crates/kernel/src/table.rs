@@ -6,20 +6,20 @@
 //!
 //! A table may also keep nothing: its changes then pass to the views as they come (see `table_pass`).
 //!
-//! Cost: one probe per row of the batch, for rows of tables with a primary key that come one more, beside the first.
+//! Cost: one probe per row of the batch; one more where a primary key comes that is there already.
 
-use crate::codec::{self, Place, words_of};
+use crate::codec::{self, Place, normalised, words_of};
 use crate::error::KernelError;
 use crate::flow::text_ranges;
 use crate::hash::hash_each;
 use crate::interner::Interner;
 use crate::pool::WordPool;
 use crate::retention::{Moves, Retention, RetentionLog, Window};
-use crate::row_store::RowStore;
+use crate::row_store::{BLOCK, RowStore};
 use crate::rows::NONE;
 use crate::shape::{NullPlace, mask_words, null_place};
 use crate::table_pass::{Passed, Passing};
-use crate::trim::trim_scratch;
+use crate::trim::trim_buffer;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use everview_expr::{DataType, Expr};
@@ -43,14 +43,13 @@ pub struct BaseColumn {
 }
 
 impl Staged {
-    /// The changes at the positions that `pick` selects.
+    /// The changes at these positions.
     #[must_use]
-    pub fn select(&self, pick: impl Fn(usize) -> bool) -> Self {
-        let positions: Vec<usize> = (0..self.rows.len()).filter(|&i| pick(i)).collect();
+    pub fn select(&self, positions: impl Iterator<Item = usize> + Clone) -> Self {
         Self {
-            rows: positions.iter().map(|&i| self.rows[i]).collect(),
-            weights: positions.iter().map(|&i| self.weights[i]).collect(),
-            sources: positions.iter().map(|&i| self.sources[i]).collect(),
+            rows: positions.clone().map(|i| self.rows[i]).collect(),
+            weights: positions.clone().map(|i| self.weights[i]).collect(),
+            sources: positions.map(|i| self.sources[i]).collect(),
             ..Self::default()
         }
     }
@@ -81,6 +80,11 @@ pub struct Staged {
     pub weights: Vec<i64>,
     /// The row of the user's batch each came from.
     pub sources: Vec<u32>,
+    /// Columns of the user's batch, if its rows are these, one by one: what expressions read of them is what would be decoded of the rows.
+    /// Texts are left out: in the batch they may be longer than columns can be, or not padded.
+    pub(crate) columns: Vec<Option<ArrayRef>>,
+    /// Rows come that may have the primary key of others, or are there more than once.
+    may_share_keys: bool,
     /// Rows that the commit left without multiplicity.
     emptied: Vec<u32>,
     /// For windows: the copies that come, in the order of the batch.
@@ -292,7 +296,20 @@ impl BaseTable {
             self.drop_new_rows(&staged);
             return Err(error);
         }
+        if let Change::Rows(columns, weights) = change
+            && weights.len() == staged.rows.len()
+            && self.retention.is_none()
+        {
+            staged.columns = columns.iter().enumerate().map(|(i, array)| self.as_decoded(i, array)).collect();
+        }
         Ok(staged)
+    }
+
+    /// A column as it would be decoded, unless it is one of texts.
+    fn as_decoded(&self, column: usize, array: &ArrayRef) -> Option<ArrayRef> {
+        let data_type = self.columns[column].data_type;
+        let is_same = !codec::is_text(data_type) && *array.data_type() == data_type.arrow();
+        is_same.then(|| normalised(array.clone()))
     }
 
     /// Refuses batches after which multiplicities could leave 64 bits: then none does, in this table or in a view.
@@ -322,8 +339,17 @@ impl BaseTable {
         let encoded = self.encode_rows(columns, &mut matrix, interner);
         if encoded.is_ok() {
             self.rows.reserve(weights.iter().filter(|&&weight| weight > 0).count());
-            for (i, &weight) in weights.iter().enumerate() {
-                self.pend(&matrix[i * self.width..(i + 1) * self.width], weight, i as u32, staged);
+            let mut found = Vec::with_capacity(BLOCK);
+            for (block, (rows, weights)) in matrix.chunks(BLOCK * self.width).zip(weights.chunks(BLOCK)).enumerate() {
+                self.rows.find_block(rows, &mut found);
+                for (at, (&(row, hash), &weight)) in found.iter().zip(weights).enumerate() {
+                    let (row, is_beside) = match row {
+                        NONE => self.rows.find_or_insert_hashed(&rows[at * self.width..(at + 1) * self.width], hash),
+                        row => (row, false),
+                    };
+                    staged.may_share_keys |= is_beside;
+                    self.pend(row, weight, (block * BLOCK + at) as u32, staged);
+                }
             }
         }
         self.matrix = matrix;
@@ -331,8 +357,15 @@ impl BaseTable {
     }
 
     /// Adds to the pending change of the row with these words.
-    fn pend(&mut self, words: &[u64], weight: i64, source: u32, staged: &mut Staged) {
-        let row = self.rows.find_or_insert(words);
+    fn pend_words(&mut self, words: &[u64], weight: i64, source: u32, staged: &mut Staged) {
+        let (row, is_beside) = self.rows.find_or_insert(words);
+        staged.may_share_keys |= is_beside;
+        self.pend(row, weight, source, staged);
+    }
+
+    /// Adds to the pending change of a row.
+    #[inline]
+    fn pend(&mut self, row: u32, weight: i64, source: u32, staged: &mut Staged) {
         if weight > 0 && self.retention.is_some() {
             staged.arrivals.push((row, weight));
         }
@@ -379,14 +412,13 @@ impl BaseTable {
         for &i in kept.iter().rev() {
             let words = row_words(i);
             if let Some(old) = self.find_by_key(words) {
-                let old = self.rows.values(old).to_vec();
-                self.pend(&old, -1, i as u32, staged);
+                self.pend(old, -1, i as u32, staged);
             } else if must_exist {
                 return Err(self
                     .no_such_key(words, i, interner)
                     .with_hint("use upsert to insert rows that are not there"));
             }
-            self.pend(words, 1, i as u32, staged);
+            self.pend_words(words, 1, i as u32, staged);
         }
         Ok(())
     }
@@ -402,10 +434,7 @@ impl BaseTable {
         for i in 0..columns.first().map_or(0, Array::len) {
             let words = &matrix[i * self.width..(i + 1) * self.width];
             match self.find_by_key(words) {
-                Some(old) if self.rows.stamp(old) == NONE => {
-                    let old = self.rows.values(old).to_vec();
-                    self.pend(&old, -1, i as u32, staged);
-                }
+                Some(old) if self.rows.stamp(old) == NONE => self.pend(old, -1, i as u32, staged),
                 Some(_) => {} // the key is named twice
                 None if ignore_missing => {}
                 None if self.key_may_have_expired() => staged.missed += 1,
@@ -450,15 +479,24 @@ impl BaseTable {
         Ok(matrix)
     }
 
-    /// Writes whole rows into a matrix.
+    /// Writes whole rows into a matrix, whatever it had.
     pub(crate) fn encode_rows(
         &self,
         columns: &[ArrayRef],
         matrix: &mut Vec<u64>,
         interner: &mut Interner,
     ) -> Result<(), KernelError> {
-        matrix.clear();
-        matrix.resize(columns.first().map_or(0, Array::len) * self.width, 0);
+        let words = columns.first().map_or(0, Array::len) * self.width;
+        if columns.iter().all(|array| array.logical_null_count() == 0) {
+            // every word is written but for the masks
+            matrix.resize(words, 0);
+            if let Some(mask) = self.mask {
+                matrix.chunks_exact_mut(self.width).for_each(|row| row[mask..].fill(0));
+            }
+        } else {
+            matrix.clear();
+            matrix.resize(words, 0);
+        }
         for (position, array) in columns.iter().enumerate() {
             let spec = &self.columns[position];
             self.check_not_null(position, array)?;
@@ -487,6 +525,7 @@ impl BaseTable {
         for i in 0..staged.rows.len() {
             let row = staged.rows[i];
             let before = self.rows.weight(row);
+            staged.may_share_keys |= before + staged.weights[i] > 1;
             if before + staged.weights[i] >= 0 {
                 continue;
             }
@@ -529,7 +568,7 @@ impl BaseTable {
 
     /// Refuses two rows with one key.
     fn check_keys(&mut self, staged: &Staged, interner: &Interner) -> Result<(), KernelError> {
-        if self.key.is_empty() {
+        if self.key.is_empty() || !staged.may_share_keys {
             return Ok(());
         }
         for (i, &row) in staged.rows.iter().enumerate() {
@@ -638,9 +677,7 @@ impl BaseTable {
     /// Gives memory back if there is much to give.
     pub fn give_back(&mut self) {
         self.rows.give_back();
-        let used = self.matrix.len();
-        self.matrix.clear();
-        trim_scratch(&mut self.matrix, used);
+        trim_buffer(&mut self.matrix);
     }
 
     /// Gives up the texts of the rows held; the table is dropped afterwards.

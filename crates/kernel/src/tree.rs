@@ -368,8 +368,8 @@ impl Tree {
         self.counters.probes += found_by_words.map(|(_, c)| c.weights.len() as u64).sum::<u64>();
         self.overflow |= resolved.overflow;
         self.missing = self.missing_row();
-        let repeated = resolved.repeated || self.nodes.iter().any(|n| n.connex && n.repeated > 0);
-        let weighs_one = self.set || self.unvalued && self.components == 1 && !repeated;
+        let repeated = resolved.repeated || self.has_repeated_rows();
+        let weighs_one = self.weighs_one_unless(repeated);
         // joins of sets that keep all columns: the marks of rows keep the atoms' deltas apart
         let nets_by_marks = self.full && weighs_one;
         let atoms = self.atom_nodes.iter().zip(&self.pending).zip(changes);
@@ -441,6 +441,19 @@ impl Tree {
             format!("{name}={value}")
         };
         format!("({})", columns.iter().enumerate().map(value).collect::<Vec<_>>().join(", "))
+    }
+
+    fn has_repeated_rows(&self) -> bool {
+        self.nodes.iter().any(|n| n.connex && n.repeated > 0)
+    }
+
+    fn weighs_one_unless(&self, repeated: bool) -> bool {
+        self.set || self.unvalued && self.components == 1 && !repeated
+    }
+
+    /// Whether every result has multiplicity 1 and nothing is summed: enumeration then carries no annotations.
+    pub(crate) fn weighs_one(&self) -> bool {
+        self.weighs_one_unless(self.has_repeated_rows())
     }
 
     /// Makes equal results equal to the bit, phantoms among them.
