@@ -432,9 +432,11 @@ impl CoreStage {
     // ---- the whole result ---------------------------------------------------------------------------------------
 
     /// Builds the core from all rows of its atoms.
-    pub(crate) fn build(&mut self, changes: &[AtomChanges], context: &mut Context) -> Result<(), KernelError> {
-        self.refer_texts(changes, 1, context.interner);
-        if self.tree.apply(changes, None).overflow {
+    pub(crate) fn build(&mut self, changes: Vec<AtomChanges>, context: &mut Context) -> Result<(), KernelError> {
+        let (applied, changes) = self.tree.build(changes);
+        self.refer_texts(&changes, 1, context.interner);
+        drop(changes);
+        if applied.overflow {
             return Err(out_of_range());
         }
         let Some(mut groups) = self.groups.take_if(|groups| groups.is_stateful()) else { return Ok(()) };

@@ -149,7 +149,7 @@ impl View {
                     self.gather((stage, atom), change, views, context)?;
                 }
                 let Stage::Core(core) = &mut self.nodes[stage].stage else { unreachable!("a core, as above") };
-                core.build(&changes, context)?;
+                core.build(changes, context)?;
             } else if self.nodes[stage].is_stateful() {
                 for input in self.nodes[stage].inputs.clone() {
                     let mut cursor = self.open_stage(input);

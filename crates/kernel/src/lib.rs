@@ -1,7 +1,7 @@
 //! The everview kernel: semi-join trees, base tables, finishing operators and the commit of a batch.
 //!
 //! From the bottom up: `rows` and `hub` are the slabs, `edge` is a hub between the nodes above and below it; `tree`, `link`, `pending`,
-//! `settle`, `leaf`, `live`, `enumerate`, `sink`, `witness` and `delta` are the semi-join tree, `totals` and `lookup` its answers without
+//! `settle`, `leaf`, `live`, `build`, `enumerate`, `sink`, `witness` and `delta` are the semi-join tree, `totals` and `lookup` its answers without
 //! enumerating everything; `plan` says what it looks like and `plan_check` whether it is one; `codec` and `interner` turn Arrow columns into
 //! words and back; `table` is a base table, `table_pass` one that keeps no rows, `scan` the way from its changes to an atom's; `flow` is rows on their way through operators,
 //! `operator` what these are, `aggregate` and `distinct` those that hold rows; `core_stage` is a tree with the scans of its
@@ -13,6 +13,7 @@
 pub mod aggregate;
 mod aggregate_value;
 pub mod annotation;
+mod build;
 pub mod codec;
 pub mod consolidate;
 pub mod core_stage;
