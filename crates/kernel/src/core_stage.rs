@@ -13,7 +13,7 @@ use crate::error::KernelError;
 use crate::flow::{Chunk, Flow, decode_head, record_batch, schema_of};
 use crate::interner::Interner;
 use crate::operator::Context;
-use crate::plan::{Aggregate, Core};
+use crate::plan::{Aggregate, Core, Source};
 use crate::pool::WordPool;
 use crate::scan::{AtomScan, RowScan};
 use crate::shape::HeadLayout;
@@ -95,6 +95,8 @@ impl CoreRows {
 pub enum AtomSource {
     /// A table of the session.
     Table(AtomScan),
+    /// A table that keeps no rows.
+    Passing(usize, RowScan),
     /// A stage of the same view.
     Stage(usize, RowScan),
     /// Another view of the session.
@@ -106,7 +108,7 @@ impl AtomSource {
     fn own_texts(&self) -> &[usize] {
         match self {
             Self::Table(scan) => scan.computed_texts(),
-            Self::Stage(_, scan) | Self::View(_, scan) => scan.texts(),
+            Self::Passing(_, scan) | Self::Stage(_, scan) | Self::View(_, scan) => scan.texts(),
         }
     }
 }
@@ -153,7 +155,12 @@ pub struct CoreStage {
 impl CoreStage {
     /// An empty core. `aggregate` is the only reader of its results, if one is given.
     pub(crate) fn new(core: Core, sources: Vec<AtomSource>, aggregate: Option<&Aggregate>) -> Self {
-        let mut tree = Tree::new(&core.shape());
+        let mut shape = core.shape();
+        for node in &mut shape.nodes {
+            // texts of an atom's own are kept alive by its rows, and given up by them when the view is dropped
+            node.stores_rows = node.atom.is_some_and(|atom| !sources[atom].own_texts().is_empty());
+        }
+        let mut tree = Tree::new(&shape);
         for (atom, source) in sources.iter().enumerate() {
             if let AtomSource::Table(scan) = source
                 && scan.keeps_rows()
@@ -218,10 +225,34 @@ impl CoreStage {
         pieces: Option<Pieces>,
         context: &mut Context,
     ) -> Result<Flow, KernelError> {
-        self.refer_texts(&changes, 1, context.interner);
         let outcome = self.apply(&changes, wanted, pieces, context);
+        if let Some((node, words)) = self.tree.take_missing() {
+            self.tree.undo(&changes);
+            return Err(self.not_found(node, &words, context.interner));
+        }
+        self.refer_texts(&changes, 1, context.interner);
         self.applied = Some(changes);
         outcome
+    }
+
+    /// The refusal of a batch that deletes a row which is not there. Tables that keep their rows have noticed before.
+    fn not_found(&self, node: usize, words: &[u64], interner: &Interner) -> KernelError {
+        let text = self.tree.describe(
+            node,
+            words,
+            |variable| {
+                let variable = &self.core.variables[variable];
+                (variable.name.as_str(), variable.data_type)
+            },
+            interner,
+        );
+        let message = format!("cannot delete {text}: more than there are");
+        let atom = self.tree.atom_of(node).map(|atom| &self.core.atoms[atom].source);
+        let error = match atom {
+            Some(Source::Table(name)) => KernelError::of_table("ROW_NOT_FOUND", name, message),
+            _ => KernelError::new("ROW_NOT_FOUND", message),
+        };
+        error.with_hint("delete only rows that were inserted after the view was created")
     }
 
     fn apply(
@@ -233,8 +264,8 @@ impl CoreStage {
     ) -> Result<Flow, KernelError> {
         let heard = wanted.delta || self.is_stateful() || self.can_refuse();
         if !heard && !self.tree.may_overflow_counts() {
-            let overflow = self.tree.apply(changes, None).overflow;
-            if !overflow && !self.tree.may_overflow_counts() {
+            let applied = self.tree.apply(changes, None);
+            if applied.missing || !applied.overflow && !self.tree.may_overflow_counts() {
                 return Ok(Flow::default());
             }
             // some result may have a multiplicity that cannot be read: its delta tells
@@ -249,12 +280,14 @@ impl CoreStage {
         for other in &mut others {
             recycle(other, context.pool);
         }
-        if applied.overflow {
+        if applied.overflow && !applied.missing {
             self.tree.undo(changes);
             sink.clear();
             applied = self.apply_deletes_first(changes, &mut sink);
         }
-        let outcome = if applied.overflow {
+        let outcome = if applied.missing {
+            Ok(Flow::default())
+        } else if applied.overflow {
             Err(out_of_range())
         } else if applied.full {
             Err(self.too_large(context))
@@ -269,9 +302,15 @@ impl CoreStage {
     /// range on the way; this way every state in between is a part of the one before the batch or of the one after it, so nothing is out of
     /// range unless one of these is. (But for sums whose terms cancel out.)
     fn apply_deletes_first(&mut self, changes: &[AtomChanges], sink: &mut Sink) -> Applied {
-        let parts = [false, true].map(|comes| changes.iter().map(|c| c.of_sign(comes)).collect::<Vec<_>>());
+        let net: Vec<(AtomChanges, bool)> = changes.iter().map(AtomChanges::netted).collect();
+        let parts = [false, true].map(|comes| net.iter().map(|(c, _)| c.of_sign(comes)).collect::<Vec<_>>());
         let [leaving, coming] = parts.map(|part| self.tree.apply(&part, Some(sink)));
-        Applied { overflow: leaving.overflow || coming.overflow, consolidate: true, full: leaving.full || coming.full }
+        Applied {
+            overflow: leaving.overflow || coming.overflow || net.iter().any(|&(_, overflow)| overflow),
+            consolidate: true,
+            full: leaving.full || coming.full,
+            missing: leaving.missing || coming.missing,
+        }
     }
 
     /// The change of the output for the delta of the tree.
@@ -369,9 +408,12 @@ impl CoreStage {
                 continue;
             }
             let width = change.words.len() / change.weights.len();
-            for (i, &weight) in change.weights.iter().enumerate() {
-                for &text in source.own_texts() {
-                    interner.refer(change.words[i * width + text] as u32, sign * weight);
+            // new references first: a batch may bring a row after it takes it away, and no number is ever below zero
+            for comes in [true, false] {
+                for (i, &weight) in change.weights.iter().enumerate().filter(|&(_, w)| (sign * w > 0) == comes) {
+                    for &text in source.own_texts() {
+                        interner.refer(change.words[i * width + text] as u32, sign * weight);
+                    }
                 }
             }
         }
@@ -390,9 +432,11 @@ impl CoreStage {
     // ---- the whole result ---------------------------------------------------------------------------------------
 
     /// Builds the core from all rows of its atoms.
-    pub(crate) fn build(&mut self, changes: &[AtomChanges], context: &mut Context) -> Result<(), KernelError> {
-        self.refer_texts(changes, 1, context.interner);
-        if self.tree.apply(changes, None).overflow {
+    pub(crate) fn build(&mut self, changes: Vec<AtomChanges>, context: &mut Context) -> Result<(), KernelError> {
+        let (applied, changes) = self.tree.build(changes);
+        self.refer_texts(&changes, 1, context.interner);
+        drop(changes);
+        if applied.overflow {
             return Err(out_of_range());
         }
         let Some(mut groups) = self.groups.take_if(|groups| groups.is_stateful()) else { return Ok(()) };

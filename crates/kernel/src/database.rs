@@ -74,6 +74,15 @@ impl Database {
         Ok(put(&mut self.tables, BaseTable::new(name.to_owned(), columns, key, window)?))
     }
 
+    /// Adds a table that keeps no rows: its changes pass to the views that read it. Returns its position.
+    pub fn create_passing_table(
+        &mut self,
+        name: &str,
+        columns: &[(String, DataType, bool)],
+    ) -> Result<usize, KernelError> {
+        Ok(put(&mut self.tables, BaseTable::passing(name.to_owned(), columns)?))
+    }
+
     /// Drops a table that no view reads.
     pub fn drop_table(&mut self, table: usize) {
         if let Some(dropped) = self.tables[table].take() {
@@ -93,6 +102,9 @@ impl Database {
             Some((found, views[found].as_ref()?.columns()))
         };
         let mut view = View::new(plan, &Surroundings { tables, table: &table, view: &other })?;
+        for (_, base) in tables.iter().enumerate().filter(|&(t, _)| view.reads(t)) {
+            base.iter().try_for_each(|base| base.require_all_rows(view.name()))?;
+        }
         let staged: Vec<Option<Staged>> =
             (0..tables.len()).map(|t| view.reads(t).then(|| self.table(t).everything())).collect();
         let scanned = view.scan(&self.tables, &staged, &mut self.interner, &self.pool)?;
@@ -128,6 +140,7 @@ impl Database {
     /// How many copies of each of these whole rows a table holds.
     pub fn copies_of(&mut self, table: usize, columns: &[ArrayRef]) -> Result<Vec<i64>, KernelError> {
         let base = self.tables[table].as_ref().expect("the session knows which tables there are");
+        base.require_rows("a look at its rows")?;
         let copies = base.copies_of(columns, &mut self.interner);
         self.interner.sweep();
         copies
@@ -192,7 +205,7 @@ impl Database {
     ) -> Result<Vec<(usize, Flow)>, KernelError> {
         let mut staged: Vec<Option<Staged>> = Vec::new();
         staged.resize_with(self.tables.len(), || None);
-        let outcome = self.stage(changes, ignore_missing, &mut staged).and_then(|()| self.scan_all(&staged));
+        let outcome = self.stage(changes, ignore_missing, &mut staged).and_then(|()| self.scan_all(&mut staged));
         let mut scanned = match outcome {
             Ok(scanned) => scanned,
             Err(error) => {
@@ -253,7 +266,7 @@ impl Database {
             self.views[view].as_mut().expect("scanned views exist").give_back();
         }
         self.interner.sweep();
-        if staged.iter().flatten().any(|batch| !batch.rows.is_empty()) {
+        if !staged.iter().flatten().all(Staged::is_empty) {
             self.next_epoch();
         }
         Ok(flows)
@@ -272,8 +285,21 @@ impl Database {
         Ok(())
     }
 
-    /// Per view that a batch concerns the changes of its atoms that read tables, in the order of `order`.
-    fn scan_all(&mut self, staged: &[Option<Staged>]) -> Result<Vec<(usize, Scanned)>, KernelError> {
+    /// Per view that a batch concerns the changes of its atoms that read tables, in the order of `order`. If an expression fails, changes
+    /// that pass tables are netted first: it may have failed on a row that the batch both brings and takes away.
+    fn scan_all(&mut self, staged: &mut [Option<Staged>]) -> Result<Vec<(usize, Scanned)>, KernelError> {
+        let outcome = self.scan_views(staged);
+        let Err(error) = outcome else { return outcome };
+        let mut differs = false;
+        for (table, batch) in self.tables.iter().zip(staged.iter_mut()) {
+            if let (Some(table), Some(batch)) = (table, batch) {
+                differs |= batch.net_passing(table, &mut self.interner)?;
+            }
+        }
+        if differs { self.scan_views(staged) } else { Err(error) }
+    }
+
+    fn scan_views(&mut self, staged: &[Option<Staged>]) -> Result<Vec<(usize, Scanned)>, KernelError> {
         let mut scanned: Vec<(usize, Scanned)> = Vec::new();
         for &at in &self.order {
             let view = self.views[at].as_ref().expect("views in order exist");

@@ -279,13 +279,15 @@ impl Edge {
         }
     }
 
-    /// Gives a side whose rows are not stored its status, by the number of rows it has.
+    /// Gives a side whose rows are not stored its status, by the number of rows it has. Returns whether what it has cannot
+    /// be: fewer rows than none, or none whose values add up to something.
     #[inline]
-    pub(crate) fn settle_unstored(&mut self, side: usize, entry: u32) {
-        let rows = if self.is_summed(side) {
-            self.hub.side_sums(entry, side)[0]
+    pub(crate) fn settle_unstored(&mut self, side: usize, entry: u32) -> bool {
+        let (rows, is_left) = if self.is_summed(side) {
+            let sums = self.hub.side_sums(entry, side);
+            (sums[0], sums[1..].iter().any(|&sum| sum != 0))
         } else {
-            i128::from(self.hub.total(entry, side))
+            (i128::from(self.hub.total(entry, side)), false)
         };
         match (self.hub.side_count(entry, side) > 0, rows != 0) {
             (false, true) => {
@@ -298,6 +300,7 @@ impl Edge {
             }
             _ => {}
         }
+        rows < 0 || rows == 0 && is_left
     }
 
     /// Ends the settling of the entry touched as the `i`-th: what it means to its parent rows, and the side's sums before if they are kept.

@@ -482,7 +482,7 @@ impl Tree {
             let mut weight = vec![1; self.components];
             self.annotation(self.top, 0, &mut weight);
             sink.start(&weight);
-            sink.unit = self.set;
+            sink.unit = self.weighs_one();
             if self.set {
                 sink.start(&[1]);
             }

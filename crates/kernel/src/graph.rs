@@ -166,7 +166,11 @@ impl View {
 
     /// Whether a table feeds this view itself.
     pub fn reads(&self, table: usize) -> bool {
-        self.sources().any(|source| matches!(source, AtomSource::Table(scan) if scan.table == table))
+        self.sources().any(|source| match source {
+            AtomSource::Table(scan) => scan.table == table,
+            AtomSource::Passing(read, _) => *read == table,
+            AtomSource::Stage(..) | AtomSource::View(..) => false,
+        })
     }
 
     /// Whether another view feeds this view.
@@ -207,6 +211,12 @@ impl View {
         let mut atom = |source: &AtomSource| match source {
             AtomSource::Table(scan) => match (&tables[scan.table], &staged[scan.table]) {
                 (Some(base), Some(batch)) => scan.scan(base, batch, interner, pool),
+                _ => Ok(AtomChanges::default()),
+            },
+            AtomSource::Passing(table, scan) => match (&tables[*table], &staged[*table]) {
+                (Some(base), Some(Staged { passing: Some(passing), .. })) => {
+                    scan.scan_passing(base.name(), passing, interner)
+                }
                 _ => Ok(AtomChanges::default()),
             },
             _ => Ok(AtomChanges::default()),
@@ -337,7 +347,7 @@ fn take_rows(
 ) -> Result<(), KernelError> {
     for (source, change) in core.sources().iter().zip(changes) {
         let (scan, flow) = match source {
-            AtomSource::Table(_) => continue,
+            AtomSource::Table(_) | AtomSource::Passing(..) => continue,
             AtomSource::Stage(stage, scan) => (scan, Some(&flows[*stage])),
             AtomSource::View(view, scan) => (scan, views.iter().find(|(at, _)| at == view).map(|(_, flow)| flow)),
         };
@@ -451,6 +461,10 @@ impl Compiler {
             Source::Table(name) => {
                 let table = (around.table)(name).ok_or_else(|| unknown("table"))?;
                 let base = around.tables[table].as_ref().expect("found tables exist");
+                if !base.keeps_rows() {
+                    let columns: Columns = base.columns().iter().map(|c| (c.name.clone(), c.data_type)).collect();
+                    return Ok(AtomSource::Passing(table, RowScan::new(core, atom, &columns)));
+                }
                 Ok(AtomSource::Table(AtomScan::new(core, atom, table, base)))
             }
             Source::Stage(stage) => {

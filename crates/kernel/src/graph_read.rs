@@ -150,7 +150,7 @@ impl View {
                     self.gather((stage, atom), change, views, context)?;
                 }
                 let Stage::Core(core) = &mut self.nodes[stage].stage else { unreachable!("a core, as above") };
-                core.build(&changes, context)?;
+                core.build(changes, context)?;
             } else if self.nodes[stage].is_stateful() {
                 for input in self.nodes[stage].inputs.clone() {
                     let mut cursor = self.open_stage(input);
@@ -177,7 +177,7 @@ impl View {
     ) -> Result<(), KernelError> {
         let Stage::Core(core) = &self.nodes[stage].stage else { unreachable!("asked for cores") };
         let (scan, source, mut cursor) = match &core.sources()[atom] {
-            AtomSource::Table(_) => return Ok(()),
+            AtomSource::Table(_) | AtomSource::Passing(..) => return Ok(()),
             AtomSource::Stage(source, scan) => {
                 let (scan, cursor) = (scan.clone(), self.open_stage(*source));
                 (scan, &mut *self, cursor)

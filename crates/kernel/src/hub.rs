@@ -181,6 +181,21 @@ impl Hub {
         (entry, true)
     }
 
+    /// Makes room in the index for as many entries as rows are to come.
+    pub fn reserve(&mut self, rows: usize) {
+        let (keys, width) = (&self.keys, self.width);
+        let more = if width == 0 { 0 } else { rows.saturating_sub(self.len) };
+        self.index.reserve(more, |&e| hash_words(&keys[e as usize * width..(e as usize + 1) * width]));
+    }
+
+    /// Gives back what was reserved if it was far too much: many rows had one key.
+    pub fn give_back_reserve(&mut self) {
+        if self.index.capacity() > 4 * self.len.max(1024) {
+            let (keys, width) = (&self.keys, self.width);
+            self.index.shrink_to(self.len, |&e| hash_words(&keys[e as usize * width..(e as usize + 1) * width]));
+        }
+    }
+
     fn reset_links(&mut self, entry: u32) {
         let start = entry as usize * self.stride;
         let links = &mut self.links[start..start + self.stride];

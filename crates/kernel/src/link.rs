@@ -41,18 +41,15 @@ impl Tree {
         self.edges[node.downs[down]].attach_parent(&mut node.rows, row, entry);
     }
 
-    /// The entry of a key, made if need be; a guard hub's new entry gets its projection row.
+    /// The entry of a key, made if need be.
+    #[inline]
     pub(crate) fn entry(&mut self, hub: usize, key: &[u64]) -> u32 {
         self.counters.probes += 1;
-        let (entry, is_new) = self.edges[hub].hub.find_or_insert(key);
-        if is_new && self.edges[hub].is_guard {
-            self.create_projection_row(hub, entry);
-        }
-        entry
+        self.edges[hub].hub.find_or_insert(key).0
     }
 
-    /// Makes the row of a guard's new entry, and what it refers to. Recursive where guards stand above guards; buffers are recycled.
-    pub(crate) fn create_projection_row(&mut self, hub: usize, entry: u32) {
+    /// Makes the row of a guard's entry that has become complete, and what it refers to.
+    pub(crate) fn create_projection_row(&mut self, hub: usize, entry: u32) -> u32 {
         let node = self.edges[hub].parent;
         let row = self.nodes[node].rows.insert_unindexed(self.edges[hub].hub.key(entry));
         self.nodes[node].rows.set_weight(row, 1);
@@ -75,6 +72,7 @@ impl Tree {
         }
         self.nodes[node].rows.set(row, LINKED);
         self.keys.push(key);
+        row
     }
 
     /// Takes a dead row out of the tree and frees what nothing refers to any more.
@@ -92,17 +90,25 @@ impl Tree {
         }
     }
 
-    /// Frees an entry that no row below refers to, unless one above does. That of a guard goes with its projection row.
+    /// Frees an entry that no row below refers to, unless one above does. That of a guard takes its projection row with it.
     pub(crate) fn release_entry(&mut self, hub: usize, entry: u32) {
         let edge = &mut self.edges[hub];
         if edge.parent == self.top {
             return;
         }
-        if edge.is_guard {
+        if edge.hub.parents(entry) == 0 {
+            edge.hub.remove(entry);
+        } else if edge.is_guard {
+            self.free_projection_row(hub, entry);
+        }
+    }
+
+    /// Frees the projection row of a guard's entry, and the entry if nothing else refers to it; unless they are gone already.
+    pub(crate) fn free_projection_row(&mut self, hub: usize, entry: u32) {
+        let edge = &self.edges[hub];
+        if edge.hub.parents(entry) > 0 {
             let (projection, parent) = (edge.hub.parent_list(entry).0, edge.parent);
             self.free_row(parent, projection);
-        } else if edge.hub.parents(entry) == 0 {
-            edge.hub.remove(entry);
         }
     }
 

@@ -51,7 +51,7 @@ impl Tree {
             _ => row,
         };
         let mut sink = Sink::new(self);
-        sink.unit = self.set;
+        sink.unit = self.weighs_one();
         Some((LookupWalk { node, down, row: live_or_none(self, node, row), walk: Walk::default() }, sink))
     }
 

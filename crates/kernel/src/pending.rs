@@ -22,6 +22,8 @@ pub(crate) struct PendingRows {
     pub(crate) factors: Vec<i128>,
     /// The entries of each row's links that are known, one row after another; nothing if they were not looked up.
     pub(crate) entries: Vec<u32>,
+    /// A row that after the batch is there less often than not at all, or not at all with values other than 0.
+    pub(crate) missing: Option<u32>,
     /// How much of these the last batch used.
     used: [usize; 3],
 }
@@ -78,7 +80,11 @@ impl PendingRows {
             node.rows.set_stamp(row, NONE);
             let before = node.rows.weight(row);
             let factors = i * stored..(i + 1) * stored;
-            debug_assert!(before + weight >= 0, "the base table has checked the multiplicities");
+            let is_left = |(&held, &change): (&i128, &i128)| held.wrapping_add(change) != 0;
+            let values = || node.rows.factors(row).iter().zip(&pending_factors[factors.clone()]);
+            if before + weight < 0 || before + weight == 0 && stored > 0 && values().any(is_left) {
+                self.missing = Some(row);
+            }
             if weight == 0 && pending_factors[factors.clone()].iter().all(|&f| f == 0) {
                 if before == 0 {
                     node.rows.remove(row);
@@ -116,6 +122,7 @@ impl PendingRows {
         }
         self.factors.clear();
         self.entries.clear();
+        self.missing = None;
         Resolved::default()
     }
 }

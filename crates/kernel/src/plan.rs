@@ -1,6 +1,6 @@
 //! The maintenance plan as the kernel reads it: see `docs/reference/maintenance-plan.md`.
 
-use crate::codec::{is_text, words_of};
+use crate::codec::words_of;
 use crate::shape::{EdgeKind, HubShape, NodeShape, TreeShape, VariableShape};
 use everview_expr::{DataType, Expr};
 use serde::{Deserialize, Deserializer};
@@ -375,15 +375,6 @@ impl Core {
         self.head.iter().map(|&v| (self.variables[v].name.clone(), self.variables[v].data_type)).collect()
     }
 
-    /// Whether an atom binds texts of its own, which are kept alive by its rows, and given up by them when the view is dropped.
-    fn computes_texts(&self, atom: &Atom) -> bool {
-        let from_table = matches!(atom.source, Source::Table(_));
-        let is_own = |c: &AtomColumn| {
-            (c.expression.as_column().is_none() || !from_table) && is_text(self.variables[c.variable].data_type)
-        };
-        atom.columns.iter().any(is_own)
-    }
-
     /// The shape of the tree.
     pub fn shape(&self) -> TreeShape {
         let columns = || self.atoms.iter().flat_map(|atom| &atom.columns);
@@ -405,7 +396,7 @@ impl Core {
                     downs: down.clone(),
                     factors,
                     power: self.atoms[*atom].power,
-                    stores_rows: self.computes_texts(&self.atoms[*atom]),
+                    stores_rows: false,
                 }
             }
             Node::Projection { columns, connex, up, down } => NodeShape {

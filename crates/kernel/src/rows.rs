@@ -367,6 +367,21 @@ impl Rows {
         self.index.find(hash_words(words), |&row| same_words(self.values(row), words)).copied()
     }
 
+    /// Makes room for so many rows more.
+    pub fn reserve(&mut self, rows: usize) {
+        self.values.reserve(rows * self.width);
+        self.weights.reserve(rows);
+        self.factors.reserve(rows * self.factor_count);
+        self.states.reserve(rows);
+        self.nexts.reserve(rows);
+        self.links.reserve(rows * self.stride);
+        if self.indexed {
+            let (values, width) = (&self.values, self.width);
+            let hash = |&row: &u32| hash_words(&values[row as usize * width..(row as usize + 1) * width]);
+            self.index.reserve(rows, hash);
+        }
+    }
+
     /// The row with these words; a new one with multiplicity 0 and no links if there is none.
     #[inline]
     pub fn find_or_insert(&mut self, words: &[u64]) -> (u32, bool) {

@@ -18,7 +18,7 @@ use crate::annotation;
 use crate::delta::Delta;
 use crate::edge::{Changed, Settling, Shift, Touched};
 use crate::pending::{Pending, PendingRows};
-use crate::rows::{ALIVE, DOOMED, LIVE, NEW};
+use crate::rows::{ALIVE, DOOMED, LINKED, LIVE, NEW};
 use crate::tree::{AtomChanges, Tree};
 use crate::trim::trim_scratch;
 
@@ -62,6 +62,8 @@ pub(crate) struct Scratch {
     pub(crate) settling: Settling,
     /// Entries above a leaf that no row of it refers to any more.
     pub(crate) emptied: Vec<u32>,
+    /// Entries of guards that are no longer complete: their projection rows go when the step ends.
+    orphaned: Vec<(usize, u32)>,
     born: Vec<(usize, u32)>,
     stack: Vec<(usize, u32)>,
     /// The largest number of rows that a step ended with, since memory was last given back.
@@ -77,6 +79,7 @@ impl Scratch {
         self.witnesses.give_back(used);
         self.settling.give_back(used);
         trim_scratch(&mut self.emptied, used);
+        trim_scratch(&mut self.orphaned, used);
         trim_scratch(&mut self.born, used);
         trim_scratch(&mut self.stack, used);
     }
@@ -124,9 +127,14 @@ impl Tree {
             let (hub, _) = self.nodes[node].up.expect("a leaf is below a hub");
             self.release_entry(hub, entry);
         }
+        for (hub, entry) in scratch.orphaned.drain(..) {
+            self.free_projection_row(hub, entry);
+        }
         self.scratch = scratch;
         for change in &pending.rows {
-            if self.nodes[node].rows.weight(change.row) == 0 {
+            let rows = &self.nodes[node].rows;
+            // a row that is gone but has values is one that was not there (`missing`): it stays until the batch is undone
+            if rows.weight(change.row) == 0 && rows.factors(change.row).iter().all(|&factor| factor == 0) {
                 self.free_row(node, change.row);
             }
         }
@@ -140,7 +148,7 @@ impl Tree {
         self.counters.updates += pending.rows.len() as u64;
         let links = if pending.entries.is_empty() { 0 } else { self.nodes[node].links() };
         for (i, &Pending { row, weight }) in pending.rows.iter().enumerate() {
-            if self.nodes[node].rows.has(row, NEW) {
+            if !self.nodes[node].rows.has(row, LINKED) {
                 self.link_row(node, row, &pending.entries[i * links..(i + 1) * links]);
             }
             let was = self.nodes[node].rows.has(row, ALIVE);
@@ -207,9 +215,10 @@ impl Tree {
     pub(crate) fn tell_parents(&mut self, node: usize, scratch: &mut Scratch, deltas: bool) -> usize {
         let (hub, side) = self.nodes[node].up.expect("the top ends the way up");
         let components = self.components;
-        let Scratch { level, above, settling, .. } = scratch;
+        let Scratch { level, above, settling, orphaned, .. } = scratch;
         let (parent, down) = (self.edges[hub].parent, self.edges[hub].down);
         let path = Path { hub, side, parent, down };
+        let is_projected = self.edges[hub].is_guard && parent != self.top;
         let connex_parent = self.nodes[parent].connex;
         let wants_values = !self.nodes[node].connex && !self.nodes[parent].weightless;
         for i in 0..settling.touched.len() {
@@ -221,8 +230,18 @@ impl Tree {
                 continue;
             }
             let first = above.rows.len();
-            let visited =
-                self.edges[hub].visit_parents(&mut self.nodes[parent].rows, entry, shift, only_live, &mut above.rows);
+            let visited = if is_projected && shift == Shift::Gained {
+                let row = self.create_projection_row(hub, entry);
+                let now = self.nodes[parent].rows.status(row);
+                above.rows.extend(now.then_some(Changed { row, was: false, now }));
+                1
+            } else {
+                if is_projected && shift == Shift::Lost {
+                    orphaned.push((hub, entry));
+                }
+                let rows = &mut self.nodes[parent].rows;
+                self.edges[hub].visit_parents(rows, entry, shift, only_live, &mut above.rows)
+            };
             if shift == Shift::Value {
                 self.counters.annotation_changes += visited;
             } else {

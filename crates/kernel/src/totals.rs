@@ -1,7 +1,7 @@
 //! Answers from the tree without enumeration: the annotation of one result, the number of results.
 
 use crate::annotation;
-use crate::rows::{ALIVE, PHANTOM};
+use crate::rows::{ALIVE, NONE, PHANTOM};
 use crate::shape::{KeySpec, NullPlace, TreeShape};
 use crate::tree::Tree;
 
@@ -106,7 +106,7 @@ impl Tree {
             return self.nodes[node].rows.find(words);
         }
         let guard = &self.edges[self.nodes[node].downs[0]].hub;
-        guard.find(words).map(|entry| guard.parent_list(entry).0)
+        guard.find(words).map(|entry| guard.parent_list(entry).0).filter(|&row| row != NONE)
     }
 
     /// Whether there are no results.

@@ -2,6 +2,7 @@
 //!
 //! Nodes and hubs alternate from hub 0 down. The tree adds one node of its own above hub 0: the *top*, a projection with no
 //! columns and one row, so that every hub has a parent and "the result is not empty" is "the top row is alive".
+//! Any other projection has one row per entry of its guard that is complete: where a side is missing there would be nothing to project.
 //!
 //! A batch is applied atom by atom. For one atom: rows change, every hub entry touched is settled once, and only entries whose
 //! support or value differs afterwards reach the rows above (`edge` says what that means for each kind of edge, `settle` in which
@@ -13,14 +14,19 @@
 //! change (Change Propagation Without Joins, Theorem 6.6). Value edges: a changed value visits the live parents of its entry if
 //! deltas are wanted, none otherwise; below the connex part it visits all of them.
 
+use crate::codec;
 use crate::counters::Counters;
 use crate::delta::Delta;
 use crate::edge::Edge;
 use crate::enumerate::{Program, Sink};
+use crate::hash::hash_words;
+use crate::interner::Interner;
 use crate::pending::PendingRows;
 use crate::rows::Rows;
 use crate::shape::{EdgeKind, HeadLayout, HubShape, KeySpec, NodeShape, RowLayout, TreeShape};
 use crate::shape::{head_layout, key_spec, row_layout};
+use everview_expr::DataType;
+use hashbrown::HashTable;
 
 /// The net changes of one atom: rows as words, row after row, with the change of multiplicity and of each factor.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +51,36 @@ impl AtomChanges {
             factors: self.factors.iter().map(|f| f.wrapping_neg()).collect(),
             sources: self.sources.clone(),
         }
+    }
+
+    /// The changes with those of equal rows added up, and whether a sum left 128 bits.
+    #[must_use]
+    pub fn netted(&self) -> (Self, bool) {
+        let rows = self.weights.len().max(1);
+        let (width, factors) = (self.words.len() / rows, self.factors.len() / rows);
+        let (mut net, mut overflow) = (Self::default(), false);
+        let mut index: HashTable<u32> = HashTable::with_capacity(rows);
+        for (i, &weight) in self.weights.iter().enumerate() {
+            let words = &self.words[i * width..(i + 1) * width];
+            let of = |row: u32| &net.words[row as usize * width..(row as usize + 1) * width];
+            let hash = hash_words(words);
+            if let Some(&row) = index.find(hash, |&row| of(row) == words) {
+                net.weights[row as usize] += weight;
+                for (f, &change) in self.factors[i * factors..(i + 1) * factors].iter().enumerate() {
+                    let sum = &mut net.factors[row as usize * factors + f];
+                    let over;
+                    (*sum, over) = sum.overflowing_add(change);
+                    overflow |= over;
+                }
+                continue;
+            }
+            index.insert_unique(hash, net.weights.len() as u32, |&row| hash_words(of(row)));
+            net.words.extend_from_slice(words);
+            net.weights.push(weight);
+            net.factors.extend_from_slice(&self.factors[i * factors..(i + 1) * factors]);
+            net.sources.extend(self.sources.get(i));
+        }
+        (net, overflow)
     }
 
     /// The changes of rows that come, or those of rows that leave.
@@ -131,6 +167,8 @@ pub struct Applied {
     pub consolidate: bool,
     /// The delta had more rows than there was room for; the caller must apply the inverse.
     pub full: bool,
+    /// A row was deleted that was not there (`Tree::take_missing`); the caller must apply the inverse.
+    pub missing: bool,
 }
 
 /// A maintained semi-join tree.
@@ -158,6 +196,8 @@ pub struct Tree {
     /// Whether the batch in progress emitted results through a phantom that may be equal to others it emitted.
     pub(crate) delta_repeats: bool,
     pub(crate) overflow: bool,
+    /// A row that the batch in progress deletes though it is not there: its node and words.
+    pub(crate) missing: Option<(usize, Vec<u64>)>,
     pub(crate) counters: Counters,
     pub(crate) scratch: crate::settle::Scratch,
     /// Per atom its rows in the batch.
@@ -227,6 +267,7 @@ impl Tree {
             live_is_current: true,
             delta_repeats: false,
             overflow: false,
+            missing: None,
             counters: Counters::default(),
             scratch: crate::settle::Scratch::default(),
             keys: Vec::new(),
@@ -291,7 +332,7 @@ impl Tree {
 
     /// Applies a batch: one set of changes per atom. With a sink, emits the delta of the batch into it.
     ///
-    /// Every row's multiplicity must stay at least 0; the caller has checked this on the base tables.
+    /// No row's multiplicity may go below 0. Where it would, `Applied` says so, and the batch is undone by its inverse like any other.
     pub fn apply(&mut self, changes: &[AtomChanges], sink: Option<&mut Sink>) -> Applied {
         self.apply_into(changes, sink.map(|sink| Delta::new(sink, &mut [], None)))
     }
@@ -326,8 +367,9 @@ impl Tree {
         let found_by_words = self.atom_nodes.iter().zip(changes).filter(|&(&node, _)| !self.nodes[node].is_row_free);
         self.counters.probes += found_by_words.map(|(_, c)| c.weights.len() as u64).sum::<u64>();
         self.overflow |= resolved.overflow;
-        let repeated = resolved.repeated || self.nodes.iter().any(|n| n.connex && n.repeated > 0);
-        let weighs_one = self.set || self.unvalued && self.components == 1 && !repeated;
+        self.missing = self.missing_row();
+        let repeated = resolved.repeated || self.has_repeated_rows();
+        let weighs_one = self.weighs_one_unless(repeated);
         // joins of sets that keep all columns: the marks of rows keep the atoms' deltas apart
         let nets_by_marks = self.full && weighs_one;
         let atoms = self.atom_nodes.iter().zip(&self.pending).zip(changes);
@@ -336,7 +378,7 @@ impl Tree {
         };
         let changed: Vec<bool> = atoms.map(|((&node, pending), changes)| is_changed(node, pending, changes)).collect();
         if let Some(delta) = &mut delta {
-            delta.begin(weighs_one, nets_by_marks && !repeated);
+            delta.begin(weighs_one, nets_by_marks && !repeated && self.missing.is_none());
         }
         if keep_live {
             self.ensure_live();
@@ -361,7 +403,57 @@ impl Tree {
         self.each_atom(threads, |_, node, pending| pending.unmark(node));
         let several = changed.into_iter().filter(|&is_changed| is_changed).count() > 1;
         let consolidate = !nets_by_marks && several || self.delta_repeats;
-        Applied { overflow: self.overflow, consolidate, full }
+        Applied { overflow: self.overflow, consolidate, full, missing: self.missing.is_some() }
+    }
+
+    /// A row of the batch that it deletes more often than it is there.
+    fn missing_row(&self) -> Option<(usize, Vec<u64>)> {
+        let found = |(pending, &node): (&PendingRows, &usize)| {
+            pending.missing.map(|row| (node, self.nodes[node].rows.values(row).to_vec()))
+        };
+        self.pending.iter().zip(&self.atom_nodes).find_map(found)
+    }
+
+    /// The row that the batch before deleted though it was not there: its node and words.
+    pub(crate) fn take_missing(&mut self) -> Option<(usize, Vec<u64>)> {
+        self.missing.take()
+    }
+
+    /// The atom of a node.
+    pub(crate) fn atom_of(&self, node: usize) -> Option<usize> {
+        self.atom_nodes.iter().position(|&other| other == node)
+    }
+
+    /// The words of a row of a node as text; `column` gives the name and type of a variable.
+    pub(crate) fn describe<'a>(
+        &self,
+        node: usize,
+        words: &[u64],
+        column: impl Fn(usize) -> (&'a str, DataType),
+        interner: &Interner,
+    ) -> String {
+        let Node { columns, layout, .. } = &self.nodes[node];
+        let value = |(position, &variable): (usize, &usize)| {
+            let (name, data_type) = column(variable);
+            let at = layout.offsets[position];
+            let is_null = layout.null(position).is_some_and(|(word, bit)| words[word] >> bit & 1 == 1);
+            let value = codec::value_text(data_type, &words[at..], is_null, interner);
+            format!("{name}={value}")
+        };
+        format!("({})", columns.iter().enumerate().map(value).collect::<Vec<_>>().join(", "))
+    }
+
+    fn has_repeated_rows(&self) -> bool {
+        self.nodes.iter().any(|n| n.connex && n.repeated > 0)
+    }
+
+    fn weighs_one_unless(&self, repeated: bool) -> bool {
+        self.set || self.unvalued && self.components == 1 && !repeated
+    }
+
+    /// Whether every result has multiplicity 1 and nothing is summed: enumeration then carries no annotations.
+    pub(crate) fn weighs_one(&self) -> bool {
+        self.weighs_one_unless(self.has_repeated_rows())
     }
 
     /// Makes equal results equal to the bit, phantoms among them.

@@ -24,7 +24,7 @@ fn plan(kind: &str, head: &[usize], connex_below: bool) -> Value {
     let variable = |name: &str| json!({"name": name, "type": "bigint", "nullable": true});
     let keeps = kind == "optional" || kind == "forbids";
     json!({
-        "version": 2, "view": "v",
+        "version": everview_kernel::plan::VERSION, "view": "v",
         "stages": [{
             "stage": "core", "mode": "bag", "components": 0,
             "variables": [variable("k"), variable("a"), variable("x")],

@@ -76,7 +76,8 @@ def create_table(state: SessionState, table: Table) -> None:
         jump = max(_MONTH, kept.micros) if kept.max_jump is None else kept.max_jump
         retention = ("time", kept.micros, names.index(kept.time_column), jump)
     base = BaseTable(table)
-    create = partial(state.kernel.create_table, table.name, columns, key, retention)
+    keeps_rows = table.keep == "rows"
+    create = partial(state.kernel.create_table, table.name, columns, key, retention, keeps_rows)
     with refusals():
         change_and_note(create, [(state, "tables", {**state.tables, table.name.lower(): base})], keep=(base, "handle"))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 
+from everview.engine import refusals
 from everview.errors import ChangeError
 from everview.session import definitions
 from everview.session.commit import OnMissing, Request, commit
@@ -134,7 +135,7 @@ class Session:
     def table_rows(self, name: str) -> pa.Table:
         """The rows of a base table with their ``_multiplicity``; those of a window in the order in which they expire."""
         state = self._state
-        with state.handles:
+        with state.handles, refusals():
             state.require_open()
             return pa.Table.from_batches(state.kernel.table_rows(state.table(name).handle))
 
