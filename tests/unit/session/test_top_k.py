@@ -1,5 +1,8 @@
 """ORDER BY with LIMIT and OFFSET: which rows are inside, in which order they are read, what enters and leaves."""
 
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
 import everview as ev
 import pytest
 
@@ -201,3 +204,41 @@ def test_a_refused_batch_leaves_what_is_inside(db, top):
         assert (read(view), read(over)) == before
     db.insert("t", [(9, 1, None, None)])  # it fails above the limit, which it does not reach
     assert (read(view), read(over)) == before
+
+
+def test_every_type_comes_back_as_it_was(db):
+    columns = (
+        "a BOOLEAN, b TINYINT, c SMALLINT, d FLOAT, e DOUBLE, f DECIMAL(10, 2), g DECIMAL(38, 5), h STRING, i CHAR(3), j BINARY, "
+        "k DATE, l TIMESTAMP, m TIMESTAMP_NTZ, n BIGINT"
+    )
+    db.execute(f"CREATE TABLE w ({columns})")
+    view = db.create_view("v", "SELECT *, NULL AS z FROM w ORDER BY g DESC, k NULLS LAST LIMIT 4 OFFSET 1")
+    rows = [
+        (
+            *(
+                i % 2 == 0,
+                i - 3,
+                -i,
+                i / 2,
+                -i / 4,
+                Decimal(i) / 4,
+                Decimal(-i) * 10**20,
+                "ä" * i,
+                "abc",
+                b"\0\xff" * i,
+            ),
+            *(date(1966 + i, 1, 1), datetime(1966 + i, 1, 1, tzinfo=UTC), datetime(1950 + i, 1, 1), -i),
+        )
+        for i in range(4)
+    ]
+    db.insert("w", [*rows, (None,) * 14])
+    assert view.to_arrow().schema == view.schema
+    assert read(view) == [(*row, None) for row in rows[1:]] + [(None,) * 15]
+
+
+def test_more_columns_than_a_mask_has_bits(db):
+    db.execute(f"CREATE TABLE w ({', '.join(f'c{i} INT' for i in range(130))})")
+    view = db.create_view("v", "SELECT * FROM w ORDER BY c129 DESC, c70 LIMIT 2")
+    rows = [tuple(None if (i + j) % 3 else i * j for i in range(130)) for j in range(6)]
+    db.insert("w", rows)
+    assert read(view) == [rows[3], rows[0]]
