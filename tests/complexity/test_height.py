@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from everview.analysis.classification import classify
 from everview.engine import Database
-from everview.plan.build import build_trees
+from everview.trees.build import build_trees
 from everview.plan.lower import lower_core
 from everview.plan.maintenance import PLAN_VERSION, ColumnPlan, MaintenancePlan
 from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable, TableSource

@@ -103,7 +103,7 @@ def test_figure_2_three_trees():
 
 
 def test_figure_2_all_three_are_candidates():
-    from everview.plan.build import build_trees
+    from everview.trees.build import build_trees
 
     view = session({"r1": "x1 x2", "r2": "x2 x3"}).create_view(
         "q", "SELECT r1.x1, r1.x2, r2.x3 FROM r1, r2 WHERE r1.x2 = r2.x2"
@@ -224,7 +224,7 @@ def test_example_6_5_is_constant_on_the_chosen_tree():
 
 
 def test_theorem_6_7_has_height_2_in_every_tree():
-    from everview.plan.build import build_trees
+    from everview.trees.build import build_trees
 
     view = session({"r1": "x1 x2", "r2": "x2"}).create_view(
         "q", "SELECT DISTINCT r1.x1 FROM r1, r2 WHERE r1.x2 = r2.x2"

@@ -16,10 +16,10 @@ import typer
 
 from everview.cli import job
 from everview.errors import EverviewError, UnsupportedQueryError
-from everview.layout.explain import explain_layout, layout_facts
+from everview.explain.formats import Format
+from everview.explain.layout import explain_layout, layout_facts
 from everview.layout.layout import Layout, lay_out
 from everview.lower import lower_query
-from everview.plan.explain import Format
 from everview.session.session import connect
 
 if TYPE_CHECKING:

@@ -21,8 +21,6 @@ from everview.aggregates import FUNCTIONS
 from everview.analysis.classification import Classification, classify
 from everview.analysis.normalise import merge_equal_atoms
 from everview.errors import InternalError
-from everview.plan.choose import Choice, choose_tree
-from everview.plan.join_tree import JoinTree
 from everview.plan.maintenance import (
     PLAN_VERSION,
     AggregatePlan,
@@ -69,6 +67,8 @@ from everview.query.logical_view import (
 )
 from everview.schema.table import Table
 from everview.sql.nesting import room_to_recurse
+from everview.trees.choose import Choice, choose_tree
+from everview.trees.join_tree import JoinTree
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from everview.plan.join_tree import lookups
 from everview.plan.lower import PlannedView, keeps_groups
 from everview.plan.maintenance import DistinctPlan, TopKPlan, UnionPlan
 from everview.query.expression import ColumnRef
 from everview.query.logical_view import Core, GroupAggregate, Map, Union
+from everview.trees.join_tree import lookups
 
 
 @dataclass(frozen=True, slots=True)

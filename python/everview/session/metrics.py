@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from everview.engine import Database
-    from everview.plan.join_tree import JoinTree
     from everview.plan.lower import PlannedView
+    from everview.trees.join_tree import JoinTree
 
 
 @dataclass(frozen=True, slots=True)

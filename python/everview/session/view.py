@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from everview.analysis.classification import QueryClass
 from everview.engine import refusals
 from everview.errors import AccessPatternError, ChangeError, SessionError, StaleIteratorError, shown
+from everview.explain.formats import Format, explain
 from everview.interop.batch import MULTIPLICITY
 from everview.interop.expand import expand
-from everview.plan.explain import Format, explain
 from everview.session import definitions
 from everview.session.display import to_html
 from everview.session.lookup import lookup_arguments

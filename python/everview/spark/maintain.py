@@ -13,12 +13,12 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from everview.analysis.normalise import merge_equal_atoms
 from everview.errors import PipelineError, SchemaError
+from everview.explain.formats import explain as explain_view
+from everview.explain.layout import explain_layout
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
-from everview.layout.explain import explain_layout
 from everview.layout.feeds import columns_read, expressions_of, over
 from everview.layout.layout import Layout, lay_out
 from everview.lower import lower_query, refuse_warnings
-from everview.plan.explain import explain as explain_view
 from everview.plan.lower import plan_view
 from everview.query.conjunctive import Atom, ConjunctiveQuery, TableSource
 from everview.query.logical_view import Core, LogicalView

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import views
 from everview.errors import EverviewError
-from everview.plan.explain import explain
-from everview.plan.explain_facts import facts_of
+from everview.explain.formats import explain
+from everview.explain.facts import facts_of
 from everview.plan.lower import plan_view
-from everview.plan.tidy_tree import GAP, Box, place
+from everview.explain.tidy_tree import GAP, Box, place
 from hypothesis import given
 from hypothesis import strategies as st
 

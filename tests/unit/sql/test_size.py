@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from everview.errors import UnsupportedQueryError, point_at, Span
-from everview.plan.explain import explain
+from everview.explain.formats import explain
 from everview.plan.lower import plan_view
 from everview.query.expression import Call, ColumnRef, Literal, calls_of, columns_of, may_fail, parts, rewrite, to_json
 from everview.schema.datatype import BIGINT, INT

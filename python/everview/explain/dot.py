@@ -1,7 +1,7 @@
 """``explain`` as a Graphviz digraph.
 
 What: the graph of stages. Cores are clusters with their join trees, hubs as ellipses and nodes as boxes; an atom that reads a stage leads to it.
-Representation: built from ``explain_facts``; vertices are named by position, so the text is deterministic.
+Representation: built from ``explain.facts``; vertices are named by position, so the text is deterministic.
 Cost: linear in the facts.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from everview.plan.explain_facts import Facts
+from everview.explain.facts import Facts
 
 
 def explain_dot(facts: Facts) -> str:

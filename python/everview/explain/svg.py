@@ -2,7 +2,7 @@
 
 What: the graph of stages, drawn top down from the last one: operators above what they read, cores as their join trees with hubs, below an atom
 the stage that it reads, and a legend. A stage that is read twice is drawn once, and named where it is read again.
-Representation: built from ``explain_facts``, placed by ``tidy_tree``; plain SVG without scripts, fonts or ids.
+Representation: built from ``explain.facts``, placed by ``explain.tidy_tree``; plain SVG without scripts, fonts or ids.
 Invariants: deterministic: coordinates are printed with one decimal; all text is escaped.
 Cost: linear in the facts.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import escape
 
-from everview.plan.explain_facts import Facts
-from everview.plan.tidy_tree import Box, Placed, place
+from everview.explain.facts import Facts
+from everview.explain.tidy_tree import Box, Placed, place
 
 ROW, MARGIN, CHARACTER, LINE = 62.0, 24.0, 7.3, 16.0
 TITLE = 34.0

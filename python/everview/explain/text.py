@@ -1,7 +1,7 @@
 """``explain`` as text.
 
 What: the facts of a view as indented lines, the join tree drawn with lines.
-Representation: built from ``explain_facts``; notes are wrapped at ``WIDTH`` characters.
+Representation: built from ``explain.facts``; notes are wrapped at ``WIDTH`` characters.
 Invariants: deterministic; no trailing blanks.
 Cost: linear in the facts.
 """
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from textwrap import wrap
 
-from everview.plan.explain_facts import Facts
+from everview.explain.facts import Facts
 
 WIDTH = 110
 _LIST = re.compile(r"\([\w, ]*\)")

@@ -24,9 +24,9 @@ from math import prod
 from everview.analysis.classification import Classification
 from everview.analysis.guarantee import Guarantee, ValueCost, guarantee_of
 from everview.errors import InternalError
-from everview.plan.build import Branch, all_candidates, greedy_candidates, tree_of, with_attached
-from everview.plan.join_tree import EdgeKind, JoinTree
 from everview.query.conjunctive import ConjunctiveQuery
+from everview.trees.build import Branch, all_candidates, greedy_candidates, tree_of, with_attached
+from everview.trees.join_tree import EdgeKind, JoinTree
 
 
 @dataclass(frozen=True, slots=True, order=True)

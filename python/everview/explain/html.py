@@ -1,7 +1,7 @@
 """``explain`` as one self-contained HTML page.
 
 What: the picture and the facts as tables, no scripts and nothing loaded from elsewhere.
-Representation: built from ``explain_facts``, ``explain_svg`` and the text drawing of the tree.
+Representation: built from ``explain.facts``, ``explain.svg`` and the text drawing of the tree.
 Invariants: deterministic; all text is escaped.
 Cost: linear in the facts.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from everview.plan.explain_facts import Facts
-from everview.plan.explain_svg import explain_svg
-from everview.plan.explain_text import explain_text
+from everview.explain.facts import Facts
+from everview.explain.svg import explain_svg
+from everview.explain.text import explain_text
 
 STYLE = """
 body { font: 15px/1.5 Helvetica, Arial, sans-serif; color: #1f2933; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }

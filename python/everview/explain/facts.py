@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from everview.plan.explain_summary import summary_of
-from everview.plan.join_tree import EdgeKind, JoinTree, lookups
+from everview.explain.summary import summary_of
 from everview.plan.lower import PlannedCore, PlannedView
 from everview.plan.view_lookup import holds_groups, view_lookups
 from everview.query.conjunctive import ConjunctiveQuery, StageSource
@@ -31,6 +30,7 @@ from everview.query.logical_view import (
     Union,
     inputs_of,
 )
+from everview.trees.join_tree import EdgeKind, JoinTree, lookups
 
 SOURCES = {
     "CROWN": "Wang, Hu, Dai, Yi: Change Propagation Without Joins. VLDB 2023",

@@ -1,7 +1,7 @@
 """Explains a planned view: what it is, how it is maintained, what that costs, and why.
 
 What: one entry point for all formats.
-Representation: facts are gathered once (``explain_facts``) and printed by one module per format.
+Representation: facts are gathered once (``explain.facts``) and printed by one module per format.
 Invariants: E1, the same planned view gives the same text in every format, on every run.
 Cost: linear in the plan.
 """
@@ -12,11 +12,11 @@ import json
 from typing import Literal, get_args
 
 from everview.errors import UnsupportedQueryError
-from everview.plan.explain_dot import explain_dot
-from everview.plan.explain_facts import facts_of
-from everview.plan.explain_html import explain_html
-from everview.plan.explain_svg import explain_svg
-from everview.plan.explain_text import explain_text
+from everview.explain.dot import explain_dot
+from everview.explain.facts import facts_of
+from everview.explain.html import explain_html
+from everview.explain.svg import explain_svg
+from everview.explain.text import explain_text
 from everview.plan.lower import PlannedView
 
 Format = Literal["text", "json", "dot", "svg", "html"]

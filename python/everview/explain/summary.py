@@ -1,7 +1,7 @@
 """The opening of ``explain``: in a few sentences what is kept, what a change costs, how results are read, and what is not promised.
 
 What: one sentence or two each for space, updates, reading and what is missing, with what would give it.
-Representation: built from the facts alone (``explain_facts``), so that it says nothing they do not; sentences, in a fixed order.
+Representation: built from the facts alone (``explain.facts``), so that it says nothing they do not; sentences, in a fixed order.
 Invariants: S1, no bound is stated that some core does not have: of several cores the weakest counts, and a core that reads stages counts by its
 bound for arbitrary streams.
 Cost: linear in the facts.

@@ -35,8 +35,8 @@ from typing import Any
 from everview.analysis.classification import Classification, require_acyclic
 from everview.analysis.hypergraph import Hyperedge, components, hyperedges, vertices_of
 from everview.errors import InternalError
-from everview.plan.join_tree import Hub, JoinTree, Node, NodeKind
 from everview.query.conjunctive import Attachment, ConjunctiveQuery, HubKind
+from everview.trees.join_tree import Hub, JoinTree, Node, NodeKind
 
 MOST_BRANCHES = 5_000
 MOST_NODES = 50_000
