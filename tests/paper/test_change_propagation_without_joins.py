@@ -166,7 +166,8 @@ def test_example_4_2_the_initial_views(figure_3):
     assert result_of(view) == Counter({(1, 2, 4, 4): 1, (2, 2, 4, 4): 1})
     assert counters(db, "vs_r2") == {2: 1, 4: 1} and counters(db, "vs_r3") == {1: 2, 3: 1, 4: 1}
     sizes = {n.name: n.rows for n in view.metrics().nodes}
-    assert sizes == {"[x3]": 4, "r2": 5, "r1": 2, "r3": 5, "r4": 3, "top": 1}  # R([x3]) is the union of the projections
+    # R([x3]) is the union of the projections, 4 tuples; of these the hub has all, and the node the one with counter 2
+    assert sizes == {"[x3]": 1, "r2": 5, "r1": 2, "r3": 5, "r4": 3, "top": 1}
 
 
 def test_examples_4_3_and_5_8_insert_and_delete(figure_3):
@@ -277,7 +278,7 @@ def test_example_6_12():
             db.apply({"r1": signed(db, "r1", [(*row, 1)])}, deltas=False)
         after = view.metrics()
         assert after.status_changes - before.status_changes == n * n + n + 1  # per row of R1: 1 + 1/n
-        assert after.probes - before.probes == 2 * n * n
+        assert after.probes - before.probes == 2 * n * n + n  # and one for each x3 when its row comes
         assert view.count() == n**4
         assert after.state_rows <= 4 * n * n + 5 * n
 

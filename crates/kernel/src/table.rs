@@ -339,7 +339,7 @@ impl BaseTable {
         let encoded = self.encode_rows(columns, &mut matrix, interner);
         if encoded.is_ok() {
             self.rows.reserve(weights.iter().filter(|&&weight| weight > 0).count());
-            let mut found = Vec::with_capacity(BLOCK);
+            let mut found = Vec::with_capacity(weights.len().min(BLOCK));
             for (block, (rows, weights)) in matrix.chunks(BLOCK * self.width).zip(weights.chunks(BLOCK)).enumerate() {
                 self.rows.find_block(rows, &mut found);
                 for (at, (&(row, hash), &weight)) in found.iter().zip(weights).enumerate() {
