@@ -3,7 +3,7 @@
 What: the variable sets of the core's tree (``join_tree.lookups``), renamed to the view's output columns.
 Representation: a ``Lookup`` pairs output columns with the variables of the core they carry, in the same order.
 Invariants: V1, every column of a lookup carries its variable unchanged from the core to the output; V2, views with
-several cores have none.
+several cores, or with groups of groups, have none.
 Cost: linear in the view.
 Source: ours; the trees are those of CROWN.
 """
@@ -32,7 +32,10 @@ def view_lookups(planned: PlannedView) -> tuple[Lookup, ...]:
     if len(planned.cores) != 1 or any(isinstance(s, DistinctPlan | UnionPlan | TopKPlan) for s in planned.plan.stages):
         return ()
     column_of = _output_columns(planned)
-    groups = next((s for s in planned.view.stages if isinstance(s, GroupAggregate)), None)
+    aggregates = [s for s in planned.view.stages if isinstance(s, GroupAggregate)]
+    if any(s.input != planned.cores[0].stage for s in aggregates):
+        return ()  # what is read is neither the core nor groups of its results
+    groups = aggregates[0] if aggregates else None
     if groups is not None and holds_groups(planned, groups):
         keys = tuple(k.name for k in groups.keys)
         return (Lookup(tuple(column_of[k] for k in keys), keys),) if keys and all(k in column_of for k in keys) else ()

@@ -5,7 +5,6 @@ import json
 import pytest
 import views
 from everview.errors import UnsupportedQueryError
-from everview.plan.distribute import lay_out
 from everview.plan.lower import lower_view, plan_view
 from everview.plan.view_lookup import Lookup, view_lookups
 
@@ -125,13 +124,6 @@ def test_lookups_are_told_in_output_columns():
 def test_update_rates_reach_the_choice():
     view, tables = views.textbook("figure_1")
     assert plan_view(view, tables, {"r1": 5}).cores[0].choice.rank.depth_by_rate == 6
-
-
-def test_a_limit_is_not_laid_out_over_shards_yet():
-    view, tables = views.GOLDEN["top_orders"]()
-    with pytest.raises(UnsupportedQueryError, match="LIMIT or the like is not spread over shards") as refusal:
-        lay_out(view, tables, 4)
-    assert refusal.value.code == "SEVERAL_BLOCKS_ON_SPARK"
 
 
 def test_a_top_k_plan():
