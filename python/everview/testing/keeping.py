@@ -32,10 +32,7 @@ def without_keys(tables: Sequence[Table]) -> tuple[Table, ...]:
 class KeptTwice:
     """The two sessions. ``queries`` are the views by name, each of which may read those before it."""
 
-    def __init__(
-        self, ddl: Sequence[str], queries: Mapping[str, str], text_bytes: int | None = None, *, lookups: bool = True
-    ) -> None:
-        self.lookups = lookups
+    def __init__(self, ddl: Sequence[str], queries: Mapping[str, str], text_bytes: int | None = None) -> None:
         self.rows = Session(SessionState(text_bytes=text_bytes))
         self.views = Session(SessionState(text_bytes=text_bytes))
         self.unnoticed = self.refused = 0
@@ -47,7 +44,7 @@ class KeptTwice:
 
     def apply(self, changes: Mapping[str, Any], way: Way = Way.DELTAS) -> None:
         """One batch in both sessions, with all that must hold."""
-        before = self._shown(self.views)
+        before = observed(self.views)
         try:
             expected = applied(self.rows, dict(changes), way)
         except ChangeError as error:
@@ -60,13 +57,10 @@ class KeptTwice:
         assert {n: bag(d) for n, d in found.items()} == {n: bag(d) for n, d in expected.items()}, f"deltas of {changes}"
         self.check()
 
-    def _shown(self, session: Session) -> dict[str, Any]:
-        return observed(session, lookups=self.lookups)
-
     def check(self) -> None:
         """The views of both sessions show the same."""
         shown, expected = (
-            {name: seen for name, seen in self._shown(session).items() if name.endswith(("rows", "count()", "lookups"))}
+            {name: seen for name, seen in observed(session).items() if name.endswith(("rows", "count()", "lookups"))}
             for session in (self.views, self.rows)
         )
         assert shown == expected
@@ -79,18 +73,18 @@ class KeptTwice:
             found = error.code
         assert found == code, f"refused by {found or 'nothing'}, not by {code}: {changes}"
         self.refused += 1
-        assert self._shown(self.views) == before, "a refused batch left a trace"
+        assert observed(self.views) == before, "a refused batch left a trace"
 
     def _apply_invalid(self, changes: Mapping[str, Any], before: dict[str, Any]) -> None:
         try:
             self.views.apply(changes)
         except ChangeError:
             self.refused += 1
-            assert self._shown(self.views) == before, "a refused batch left a trace"
+            assert observed(self.views) == before, "a refused batch left a trace"
             return
         self.unnoticed += 1
         self.views.apply(_inverse(changes))
-        after = self._shown(self.views)
+        after = observed(self.views)
         assert {n: s for n, s in after.items() if n != "version"} == {n: s for n, s in before.items() if n != "version"}
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ LISTABLE = 100_000
 Changes = dict[str, list[dict[str, Any]]]
 
 
-def observed(session: Session, *, lookups: bool = True) -> dict[str, Any]:
+def observed(session: Session) -> dict[str, Any]:
     """All that a session shows: rows of tables that keep them; of each view rows, their number, lookups, and the rows it holds."""
     shown: dict[str, Any] = {
         "version": session.version,
@@ -49,7 +49,7 @@ def observed(session: Session, *, lookups: bool = True) -> dict[str, Any]:
             tuple((o.name, o.rows) for o in metrics.operators),
         )
         assert view.count() == sum(rows.column(MULTIPLICITY).to_pylist()), f"count() of {name}"
-        if lookups and view.count() <= LISTABLE:
+        if view.count() <= LISTABLE:
             shown[f"{name}: lookups"] = _lookups(view, rows)
     return shown
 
