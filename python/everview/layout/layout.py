@@ -89,6 +89,7 @@ class Layout:
         """A hash of everything that the meaning of stored rows depends on."""
         parts = {
             "format": FORMAT,
+            "view": self.view.name,
             "meaning": self.view.meaning,
             "feeds": [
                 [
