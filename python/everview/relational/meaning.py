@@ -1,7 +1,8 @@
 """What a query says, as a hash: state that was kept for one text of it can be used for another.
 
 The same for texts that differ in aliases of tables, names of CTEs, spaces or comments, and whatever columns its tables have that it does not
-read; other for other names of the output. It is taken of the plan as it is bound, so that better rules do not change it.
+read; other for other names of the output. It is taken of the plan as it is bound, so that better rules do not change it; and fields of nodes
+that have their default do not count, so that nodes can get more of them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from itertools import count
 from typing import Any
 
-from everview.query.expression import Call, Expression, PlanColumn
+from everview.query.expression import Call, PlanColumn
 from everview.relational.plan import (
     Apply,
     Distinct,
@@ -30,7 +31,8 @@ from everview.relational.plan import (
 
 def meaning(query: Query) -> str:
     """The hash, in hexadecimal."""
-    text = json.dumps([_Plain(query.node).value(query.node), list(query.names)])
+    plain = _Plain(query.node)
+    text = json.dumps([plain.value(query.node), plain.definitions, list(query.names)])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -41,6 +43,8 @@ class _Plain:
         self._used = _used(node)
         self._next = count()
         self._numbers: dict[PlanColumn, int] = {}
+        self._calls: dict[Call, int] = {}
+        self.definitions: list[Any] = []
 
     def value(self, value: Any) -> Any:
         if isinstance(value, PlanColumn):
@@ -66,17 +70,20 @@ class _Plain:
         return ["column", self._numbers[column], str(column.type)]
 
     def _call(self, call: Call) -> Any:
-        """A call and its arguments one after another, which are too deep for recursion sometimes: the operation, then each argument."""
-        found: list[Any] = []
-        waiting: list[Expression] = [call]
+        """A reference to a call, defined once: calls share arguments, and some are too deep for recursion."""
+        waiting = [call]
         while waiting:
-            part = waiting.pop()
-            if isinstance(part, Call):
-                found.append([part.op, len(part.args), str(part.type)])
-                waiting += reversed(part.args)
+            found = waiting[-1]
+            missing = [a for a in found.args if isinstance(a, Call) and a not in self._calls]
+            if found in self._calls or not missing:
+                waiting.pop()
+                if found not in self._calls:
+                    arguments = [["call", self._calls[a]] if isinstance(a, Call) else self.value(a) for a in found.args]
+                    self.definitions.append([found.op, str(found.type), arguments])
+                    self._calls[found] = len(self._calls)
             else:
-                found.append(self.value(part))
-        return found
+                waiting += reversed(missing)
+        return ["call", self._calls[call]]
 
 
 def _used(node: Node) -> set[PlanColumn]:
