@@ -50,7 +50,7 @@ bench: build  ## benchmarks against the peers, ratios of one run
 	$(BIN)/python -m benchmarks.spark.run
 
 golden: build  ## rewrite the golden files
-	EVERVIEW_GOLDEN=rewrite $(BIN)/python -m pytest tests/unit/plan tests/golden
+	EVERVIEW_GOLDEN=rewrite $(BIN)/python -m pytest tests/unit/plan tests/unit/rules
 
 clean:
 	rm -rf $(VENV) target

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.shards.blob import Section, by_number, slices
 from everview.shards.durable import Applied, Stage
-from everview.shards.pipeline import Pipeline, StageName
-from everview.shards.view_stage import DELTA
+from everview.shards.pipeline import Pipeline, hop_name
 
 Counts = Mapping[tuple[str, int, int], int]
 """A number by (stage, engine, batch)."""
@@ -40,7 +39,7 @@ class EmptyStage:
 
     def _pieces(self, count: int) -> Iterator[Section]:
         for at in range(0, count, self._piece.num_rows):
-            yield DELTA, [self._piece.slice(0, count - at)]
+            yield 0, [self._piece.slice(0, count - at)]
 
     def begin(self, delta: Sequence[Section]) -> Sequence[Section]:
         return delta
@@ -67,16 +66,16 @@ class EmptyPipeline(Pipeline):
     held: Counts = None  # type: ignore[assignment]
     piece: str = ""
 
-    def make(self, stage: StageName, number: int, current_batch: Callable[[], int], threads: int = 1) -> Stage:  # noqa: ARG002
+    def make(self, hop: int, number: int, current_batch: Callable[[], int], threads: int = 1) -> Stage:  # noqa: ARG002
         with pa.ipc.open_file(self.piece) as file:
             piece = file.get_batch(0)
-        at = lambda counts: counts.get((stage, number, current_batch()), 0)  # noqa: E731
+        at = lambda counts: counts.get((hop_name(hop), number, current_batch()), 0)  # noqa: E731
         return EmptyStage(piece, lambda: at(self.counts), lambda: at(self.held))
 
 
 def emptied(pipeline: Pipeline, changes: pa.Table, counts: Counts, held: Counts) -> EmptyPipeline:
     """The same pipeline with empty engines, which emit rows of ``changes``, those of one batch. They are not netted or paired: they are not the view's."""
-    if pipeline.merge is not None:
+    if len(pipeline.hops) > 1:
         raise ValueError(
             f"`{pipeline.name}` merges its shards, and what they emit is not known here: run it with --shards 1"
         )

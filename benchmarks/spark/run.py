@@ -33,6 +33,7 @@ from benchmarks.spark.empty import emptied
 from benchmarks.spark.streams import Workload, paths, revenue
 from everview.spark import configure, read_metrics
 from everview.spark.maintain import PipelinePlan, assemble, plan_pipeline
+from everview.shards.pipeline import hop_name
 
 
 @dataclass
@@ -116,9 +117,7 @@ def run(plan: PipelinePlan, shards: int, *, collect: bool = False) -> Run:
             if at:
                 kernel += values["seconds"]
                 rebuilt += int(values["rebuilt"])
-                rows_out += (
-                    int(values["rows_out"]) if stage == ("shard" if plan.pipeline.merge is None else "merge") else 0
-                )
+                rows_out += int(values["rows_out"]) if stage == hop_name(len(plan.pipeline.hops) - 1) else 0
     shutil.rmtree(checkpoint, ignore_errors=True)
     seconds = [p["batchDuration"] / 1000 for p in progress]
     rows_in = sum(p["numInputRows"] for p in progress[1:])

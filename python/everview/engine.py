@@ -24,6 +24,7 @@ from everview.errors import (
     ChangeError,
     EverviewError,
     InternalError,
+    SchemaError,
     StaleIteratorError,
 )
 
@@ -51,6 +52,7 @@ _BUGS = frozenset({"INTERNAL_ERROR", "INVALID_PLAN", "INVALID_EXPRESSION"})
 _CLASSES: dict[str, type[EverviewError]] = {
     "STALE_ITERATOR": StaleIteratorError,
     "NO_INDEX": AccessPatternError,
+    "ROWS_NOT_KEPT": SchemaError,
 }
 _HINTS = {
     "ARITHMETIC_OVERFLOW": "use a wider type: CAST the operands or the column to BIGINT, DECIMAL or DOUBLE",

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 from everview.analysis.classification import classify
 from everview.engine import Database
-from everview.plan.build import build_trees
+from everview.trees.build import build_trees
 from everview.plan.lower import lower_core
 from everview.plan.maintenance import PLAN_VERSION, ColumnPlan, MaintenancePlan
-from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
+from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable, TableSource
 from everview.query.expression import ColumnRef
 from everview.schema.datatype import BIGINT
 from everview.schema.table import Column, Table
@@ -31,7 +31,8 @@ LINEAR = N / 5
 def query_of(head, **atoms):
     """A DISTINCT query (support edges only); variables are letters, columns are named after them."""
     found = tuple(
-        Atom(name, name, tuple((v, ColumnRef(v, BIGINT)) for v in columns)) for name, columns in atoms.items()
+        Atom(name, TableSource(name), tuple((v, ColumnRef(v, BIGINT)) for v in columns))
+        for name, columns in atoms.items()
     )
     variables = {v: Variable(v, BIGINT, False) for columns in atoms.values() for v in columns}
     return ConjunctiveQuery("q", tuple(head), found, variables, distinct=True)

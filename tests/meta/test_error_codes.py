@@ -6,7 +6,7 @@ import re
 import pytest
 
 CODE = re.compile(r"[A-Z][A-Z0-9_]+")
-IN_RUST = re.compile(r"""(?:\w+::(?:new|in_row)\(|\bcode:)\s*"([A-Z][A-Z0-9_]+)"[,\s]""")
+IN_RUST = re.compile(r"""(?:\w+::(?:new|in_row|of_table)\(|\bcode:)\s*"([A-Z][A-Z0-9_]+)"[,\s]""")
 RAISERS = re.compile(r"\w*[eE]rror|reject")
 
 

@@ -10,13 +10,13 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.plan.distribute import lay_out
+from everview.layout.layout import lay_out
 from everview.schema.arrow import arrow_type
 from everview.shards.blob import unpack
 from everview.shards.carried import together
 from everview.shards.durable import DurableEngine, Holder
-from everview.shards.pipeline import build_pipeline
-from everview.sql.lower import lower_query
+from everview.shards.pipeline import build_pipeline, hop_name
+from everview.lower import lower_query
 from everview.testing.memory_store import MemoryStore
 
 
@@ -70,13 +70,12 @@ class LocalPipeline:
                 piece = rows.filter(pa.array([p == part for p in part_of], type=pa.bool_()))
                 target = arriving if self.pipeline.sources[index].keyed is None else keyed
                 target += self.pipeline.dispatch(index, iter([piece]))
-        if self.pipeline.inputs:
-            arriving += self._stage("normalise", keyed)
-        leaving = self._stage("shard", arriving)
-        if self.pipeline.merge is not None:
-            leaving = self._stage("merge", leaving)
+        leaving = keyed
+        for hop in self.pipeline.hop_numbers:
+            leaving = self._hop(hop, [*arriving, *leaving] if hop == 0 else leaving)
         self.batch += 1
         rows = []
+        assert all(hop == self.pipeline.exit for (hop, _), _ in leaving)
         for blobs in self._arriving(leaving).values():
             sections = [s for blob in blobs for s in unpack(blob)]
             batch = self.pipeline.finish(sections, change_types=change_types)
@@ -84,10 +83,11 @@ class LocalPipeline:
                 rows.append(batch)
         return rows
 
-    def _stage(self, stage, arriving):
-        leaving = []
-        for number, blobs in sorted(self._arriving(arriving).items()):
-            leaving += self.pipeline.forward(stage, number, self.run(stage, number, blobs))
+    def _hop(self, hop, arriving):
+        leaving = [(address, blob) for address, blob in arriving if address[0] != hop]
+        here = [(address, blob) for address, blob in arriving if address[0] == hop]
+        for (_, number), blobs in sorted(self._arriving(here).items()):
+            leaving += self.pipeline.forward(hop, number, self.run(hop_name(hop), number, blobs))
         return leaving
 
     def _arriving(self, routed):
@@ -107,7 +107,8 @@ class LocalPipeline:
         return outcome
 
     def engine(self, stage, number, holder):
-        make = lambda: self.pipeline.make(stage, number, lambda: self.batch)
+        hop = next(h for h in self.pipeline.hop_numbers if hop_name(h) == stage)
+        make = lambda: self.pipeline.make(hop, number, lambda: self.batch)
         return DurableEngine(self.pipeline.identity, make, holder, (stage, number), self.pipeline.made_with)
 
     def lose_workers(self):

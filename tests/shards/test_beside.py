@@ -19,7 +19,14 @@ TWO_HOPS = "SELECT x.src AS a, x.dst AS b, y.dst AS c FROM g x JOIN g y ON x.dst
 
 
 def engine(sql, threads=1):
-    return ViewEngine(LocalPipeline(sql, [EDGE], 1).pipeline.shard, threads)
+    return ViewEngine(LocalPipeline(sql, [EDGE], 1).pipeline.hops[0].spec, threads)
+
+
+def batches(sections):
+    """The batches of the one export."""
+    for number, found in sections:
+        assert number == 0
+        yield from found
 
 
 def rows(edges, weight=1):
@@ -73,19 +80,19 @@ def hub(fan_in, fan_out):
 def test_a_large_delta_comes_in_pieces_that_sum_to_it(threads):
     made = engine(TWO_HOPS, threads)
     for weight in (1, -1, 1):
-        pieces = list(made.apply(rows(hub(900, 400), weight)))
+        pieces = list(batches(made.apply(rows(hub(900, 400), weight))))
         assert len(pieces) > 1
         assert sum(p.num_rows for p in pieces) == 360_000
         assert {m for p in pieces for m in p.column(3).unique().to_pylist()} == {weight}
         got = pa.Table.from_batches(pieces).sort_by([("a", "ascending"), ("c", "ascending")])
         assert got.column("a").to_pylist() == [2 * (i // 400) for i in range(360_000)]
         assert got.column("c").to_pylist() == [2 * (i % 400) + 1 for i in range(360_000)]
-    assert sum(b.num_rows for b in made.result()) == 360_000
+    assert sum(b.num_rows for b in made.result(0)) == 360_000
 
 
 def test_the_seconds_of_a_commit_are_told():
     applied = Returning(engine(TWO_HOPS).apply(rows(hub(300, 300))))
-    assert sum(b.num_rows for b in applied) == 90_000
+    assert sum(b.num_rows for b in batches(applied)) == 90_000
     assert applied.returned > 0
 
 
@@ -96,7 +103,7 @@ def test_nothing_leaves_of_a_batch_that_is_refused():
     pieces = made.apply({0: bad})
     with pytest.raises(ChangeError, match="5"):
         next(pieces)
-    assert sum(b.num_rows for b in made.result()) == 360_000
+    assert sum(b.num_rows for b in made.result(0)) == 360_000
 
 
 def test_duplicates_and_computed_columns_that_can_fail_wait_for_the_end():
@@ -108,7 +115,7 @@ def test_duplicates_and_computed_columns_that_can_fail_wait_for_the_end():
 
 def test_rows_with_computed_columns_leave_early_too():
     made = engine("SELECT x.src AS a, x.dst AS b, y.dst AS c, x.src < y.dst AS less FROM g x JOIN g y ON x.dst = y.src")
-    pieces = list(made.apply(rows(hub(900, 400))))
+    pieces = list(batches(made.apply(rows(hub(900, 400)))))
     assert len(pieces) > 1
     expected = sum(2 * a < 2 * c + 1 for a in range(900) for c in range(400))
     assert sum(p.column("less").true_count for p in pieces) == expected
@@ -122,24 +129,24 @@ def test_threads_change_no_delta_and_no_counter(sql):
     """More witnesses than a thread gets at a time, in batches that insert, delete and do both."""
     path = [(i, i + 1) for i in range(12_000)]
     shift = [(i, i + 2) for i in range(12_000)]
-    batches = [
+    given = [
         [(a, b, 1) for a, b in path],
         [(a, b, 1) for a, b in shift] + [(a, b, -1) for a, b in path[::3]],
         [(a, b, -1) for a, b in shift],
     ]
     engines = [engine(sql, threads) for threads in (1, 2, 5)]
     totals = [Counter() for _ in engines]
-    for batch in batches:
-        deltas = [add_up(Counter(), made.apply({0: batch_for(EDGE, batch)})) for made in engines]
+    for batch in given:
+        deltas = [add_up(Counter(), batches(made.apply({0: batch_for(EDGE, batch)}))) for made in engines]
         assert deltas[0]
         assert deltas[1] == deltas[0]
         assert deltas[2] == deltas[0]
         for total, delta in zip(totals, deltas, strict=True):
             for row, weight in delta.items():
                 total[row] += weight
-    results = [add_up(Counter(), made.result()) for made in engines]
+    results = [add_up(Counter(), made.result(0)) for made in engines]
     assert all(+total == result for total, result in zip(totals, results, strict=True))
-    counted = [made._kernel.metrics(made._view) for made in engines]
+    counted = [made._kernel.metrics(*made._views()) for made in engines]
     assert counted[1] == counted[0]
     assert counted[2] == counted[0]
 
@@ -148,9 +155,9 @@ def test_what_a_receiver_of_pieces_raises_is_raised_and_the_batch_is_applied():
     made = engine(TWO_HOPS)
 
     def fail(piece):
-        raise RuntimeError(f"{piece.num_rows > 0}: no room")
+        raise RuntimeError(f"{piece[1][0].num_rows > 0}: no room")
 
-    made._make_view()
+    made._views()
     with pytest.raises(RuntimeError, match="True: no room"):
         made._commit(rows(hub(900, 400)), fail)
-    assert sum(b.num_rows for b in made.result()) == 360_000
+    assert sum(b.num_rows for b in made.result(0)) == 360_000

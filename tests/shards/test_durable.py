@@ -208,7 +208,7 @@ def test_an_engine_that_missed_batches_catches_up_on_them_alone():
 
     def spied(stage, number, holder):
         found = engine(stage, number, holder)
-        found._make = lambda: Spying(make(stage, number, lambda: run.batch))
+        found._make = lambda: Spying(make(0, number, lambda: run.batch))
         return found
 
     run.engine = spied
@@ -246,7 +246,7 @@ def test_a_snapshot_and_the_log_after_it_restore_what_the_engine_held():
         with patch.object(durable, "_SMALLEST_SNAPSHOT", 0 if n == 4 else 4 << 20):
             add_up(total, run.step(batch))
     assert all(s.log and s.snapshot for s in run.stores.values())
-    assert add_up(Counter(), (b for e in run.engines() for b in e.result())) == total
+    assert add_up(Counter(), (b for e in run.engines() for b in e.result(0))) == total
     assert total
 
 
@@ -539,4 +539,4 @@ def test_a_snapshot_of_several_blobs_is_restored_at_once(case):
         run = LocalPipeline(sql, [T], 1)
         total = add_up(Counter(), run.step(t_batch([(1, x, 1) for x in values])))
         assert len(run.stores["shard", 0].snapshot) > 1
-        assert add_up(Counter(), (b for e in run.engines() for b in e.result())) == total
+        assert add_up(Counter(), (b for e in run.engines() for b in e.result(0))) == total

@@ -7,7 +7,7 @@ from everview.plan.output_key import output_key
 from everview.query.logical_view import Core, LogicalView
 from everview.schema.datatype import BIGINT, STRING
 from everview.schema.table import Column, Table
-from everview.sql.lower import lower_query
+from everview.lower import lower_query
 
 TABLES = {
     t.name: t

@@ -11,14 +11,14 @@ import pytest
 from local_pipeline import batch_for
 from watching import keyed_as
 
-from everview.plan.distribute import lay_out
-from everview.plan.shares import choose_shares
+from everview.layout.layout import lay_out
+from everview.layout.shares import choose_shares
 from everview.query.expression import ColumnRef
 from everview.schema.datatype import BIGINT, INT, STRING
 from everview.schema.table import Column, Table
 from everview.shards.pipeline import build_pipeline
-from everview.shards.routing import KeyRouter, TableRouter, table_routes
-from everview.sql.lower import lower_query
+from everview.shards.routing import FeedRouter, KeyRouter
+from everview.lower import lower_query
 
 
 def table(name, *columns, key=()):
@@ -56,7 +56,7 @@ def shares_of(sql, shards, sizes=None, heaviest=None):
 
 def by_hand(query, shards, sizes):
     """The smallest load of any assignment of shares to join variables and to atoms without one, and the least total at it."""
-    alone = [a for a in query.atoms if not set(a.variables) & query.join_variables and a.variables]
+    alone = [a for a in query.atoms if not set(a.variables) & query.join_variables]
     dimensions = [*sorted(query.join_variables), *(a.name for a in alone)]
     best = (float("inf"), float("inf"))
     for vector in product(range(1, shards + 1), repeat=len(dimensions)):
@@ -112,7 +112,7 @@ def test_of_grids_with_one_load_the_one_that_the_head_tells_is_chosen(head):
 def test_a_table_alone_is_spread_by_its_head():
     assert shares_of("SELECT a, COUNT(*) AS n FROM r GROUP BY a", 6)[0] == {"a": 6}
     assert shares_of("SELECT a, b FROM r", 6)[0] == {"a, b": 6}
-    assert shares_of("SELECT COUNT(*) AS n FROM r", 6)[0] == {}
+    assert shares_of("SELECT COUNT(*) AS n FROM r", 6)[0] == {"whole rows": 6}
 
 
 def test_large_tables_are_spread_and_small_ones_replicated():
@@ -157,20 +157,23 @@ def values_of(atom, row, columns):
 def test_each_result_is_on_one_shard(name, shards):
     rng = Random(shards)
     layout = lay_out(lower_query("v", QUERIES[name], TABLES), TABLES, shards, sizes={"r": 100, "s": 100})
-    section = {c.name: n for n, c in enumerate(layout.copies)}
-    query = layout.shard.view.stages[0].query
+    pipeline = build_pipeline(layout, {})
+    feeds = {s.table.name: s.feeds for s in pipeline.sources}
+    section = {feed.name: n for n, feed in enumerate(layout.fragments[0].feeds)}
+    query = layout.fragments[0].views[0].view.stages[0].query
+    shares = layout.placement.stages[0].shares
     placed = {}  # per source: (row, {section: shards})
     for source, found in layout.sources.items():
-        router = TableRouter(table_routes(layout, source))
+        router = FeedRouter(feeds[found.name])
         rows = rng.sample(list(product(range(4), range(4))), 12 if len(query.atoms) < 4 else 8)
         placed[source] = []
         for row in rows:
             routed = list(router.route(batch_for(found, [(*row, 1)])))
             assert len({number for _, number, _ in routed}) == len(routed)
-            placed[source].append((row, {number: destinations for destinations, number, _ in routed}))
+            placed[source].append((row, {number: [at for _, at in addresses] for addresses, number, _ in routed}))
         together = {}  # a batch goes where its rows go one by one
-        for destinations, number, part in router.route(batch_for(found, [(*row, 1) for row in rows])):
-            for at in destinations:
+        for addresses, number, part in router.route(batch_for(found, [(*row, 1) for row in rows])):
+            for _, at in addresses:
                 together[number, at] = together.get((number, at), 0) + part.num_rows
         alone = {}
         for _, where in placed[source]:
@@ -180,14 +183,14 @@ def test_each_result_is_on_one_shard(name, shards):
         assert together == alone
     candidates = []
     for atom in query.atoms:
-        copy = layout.copies[section[atom.table]]
-        columns = [c.name for c in layout.sources[copy.source].columns]
+        origin = layout.fragments[0].feeds[section[atom.table]].origin
+        columns = [c.name for c in layout.sources[origin].columns]
         candidates.append(
-            [(values_of(atom, row, columns), set(where[section[atom.table]])) for row, where in placed[copy.source]]
+            [(values_of(atom, row, columns), set(where[section[atom.table]])) for row, where in placed[origin]]
         )
         for _, where in candidates[-1]:
-            assert len(where) == layout.shares.replication[atom.name]
-            assert where <= set(range(layout.shares.shards))
+            assert len(where) == shares.replication[atom.name]
+            assert where <= set(range(shares.shards))
     results = 0
     for choice in product(*candidates):
         merged = {}
@@ -197,7 +200,7 @@ def test_each_result_is_on_one_shard(name, shards):
             results += 1
     assert results > 0
     spread = {tuple(sorted(where)) for found in candidates for _, where in found}
-    assert len(spread) > 1 or layout.shares.shards == 1
+    assert len(spread) > 1 or shares.shards == 1
 
 
 def test_coordinates_count_through_the_grid():
@@ -224,10 +227,10 @@ def test_rows_with_equal_keys_go_to_one_bucket_and_keep_their_order():
 
 MIXED = "SELECT r.a, COUNT(*) AS n FROM r, s, t WHERE r.b = s.b AND s.c = t.c AND t.d > 1 GROUP BY r.a"
 PROGRAM = """
-from everview.plan.distribute import lay_out
+from everview.layout.layout import lay_out
 from everview.schema.datatype import BIGINT
 from everview.schema.table import Column, Table
-from everview.sql.lower import lower_query
+from everview.lower import lower_query
 named = {{"r": "ab", "s": "bc", "t": "cd", "w": "da"}}
 tables = {{n: Table(n, tuple(Column(c, BIGINT) for c in columns)) for n, columns in named.items()}}
 print(lay_out(lower_query("v", {sql!r}, tables), tables, 6).fingerprint)
@@ -268,7 +271,7 @@ def test_the_fingerprint_tells_layouts_apart():
 
 def test_atoms_that_are_spread_alike_share_a_copy():
     def copies(sql):
-        return [(c.source, len(c.routes)) for c in lay_out(lower_query("v", sql, TABLES), TABLES, 4).copies]
+        return [(f.origin, len(f.routes)) for f in lay_out(lower_query("v", sql, TABLES), TABLES, 4).feeds]
 
     assert copies(QUERIES["self-join on equal columns"]) == [("r", 1)]
     assert copies(QUERIES["self-join"]) == [("r", 1), ("r", 1)]
@@ -278,12 +281,12 @@ def test_only_what_a_view_reads_of_checked_tables_travels():
     tables = {"k": table("k", "id", "g", "x", "y", key=("id",)), "r": TABLES["r"]}
     sql = "SELECT k.g, COUNT(*) AS n FROM k JOIN r ON k.g = r.a WHERE k.x > 5 GROUP BY k.g"
     layout = lay_out(lower_query("v", sql, tables), tables, 2, checked=frozenset("k"))
-    columns = {c.source: [f.name for f in c.table.columns] for c in layout.copies}
+    columns = {f.origin: [c.name for c in f.table.columns] for f in layout.feeds}
     assert columns == {"k": ["g", "x"], "r": ["a", "_rest"]}
     pipeline = build_pipeline(layout, {"k": keyed_as("images", tables["k"])})
     source = next(s for s in pipeline.sources if s.table.name == "k")
     rows = batch_for(tables["k"], [(1, 1, 5, 0, 1), (2, 1, 6, 0, 1), (3, 1, None, 0, 1), (4, 2, 7, 0, 1)])
-    routed = [row for _, _, part in TableRouter(source.routes).route(rows) for row in part.to_pylist()]
+    routed = [row for _, _, part in FeedRouter(source.feeds).route(rows) for row in part.to_pylist()]
     assert sorted(r["x"] for r in routed) == [6, 7]
 
 
@@ -291,7 +294,8 @@ def test_rows_that_differ_in_what_a_view_does_not_read_are_told_apart():
     tables = {"p": Table("p", (Column("a", BIGINT), Column("s", STRING)))}
     layout = lay_out(lower_query("v", "SELECT a FROM p", tables), tables, 1)
     rows = batch_for(tables["p"], [(1, "x", 1), (1, "y", 1), (1, "x", 1), (1, None, 1)])
-    ((_, _, part),) = TableRouter(table_routes(layout, "p")).route(rows)
+    (source,) = build_pipeline(layout, {}).sources
+    ((_, _, part),) = FeedRouter(source.feeds).route(rows)
     hashes = part.column("_rest").to_pylist()
     assert hashes[0] == hashes[2]
     assert len(set(hashes)) == 3

@@ -10,7 +10,7 @@
 //!
 //! Two phases, as of all operators: what is prepared is in `changes`, with the totals after the batch; only `commit` touches the groups held.
 
-use crate::aggregate_value::Spec;
+use crate::accumulator::{Aggregated, Totals, accumulator};
 use crate::codec;
 use crate::consolidate::{RowCodec, out_of_range};
 use crate::double_sum::DoubleSum;
@@ -20,8 +20,8 @@ use crate::flow::{Chunk, Flow, decode_head, describe, in_row_of, record_batch};
 use crate::groups::Groups;
 use crate::hash::push_words;
 use crate::interner::Interner;
-use crate::operator::{Context, Held, Operator, Rows as RowsKind};
-use crate::plan::{self, Function};
+use crate::operator::{Context, Held, Operator, Position};
+use crate::plan;
 use crate::rows::NONE;
 use crate::scan::exact_values;
 use crate::shape::{HeadColumn, HeadLayout, KeySpec, null_place, pack_key};
@@ -46,7 +46,7 @@ struct Argument {
 /// A group aggregate.
 #[derive(Debug)]
 pub struct GroupAggregate {
-    specs: Vec<Spec>,
+    aggregates: Vec<Aggregated>,
     arguments: Vec<Argument>,
     /// The schema of the input, of which the arguments are evaluated.
     input: SchemaRef,
@@ -116,12 +116,13 @@ impl GroupAggregate {
     ) -> Self {
         let (mut width, mut doubles) = (1 + components, 0);
         let mut arguments = Vec::new();
-        let specs = aggregate.aggregates.iter().map(|column| {
+        let aggregates = aggregate.aggregates.iter().map(|column| {
+            let function = accumulator(column.function);
             let (mut count_at, mut sum_at, mut double_at) =
                 (column.count.map_or(0, |c| c + 1), column.sum.map(|c| c + 1), None);
             if let Some(expression) = &column.argument {
                 (count_at, width) = (width, width + 1);
-                if column.function == Function::Count {
+                if !function.sums() {
                     sum_at = None;
                 } else if matches!(expression.data_type(), DataType::Double) {
                     (double_at, doubles) = (Some(doubles), doubles + 1);
@@ -130,8 +131,8 @@ impl GroupAggregate {
                 }
                 arguments.push(Argument { expression: expression.clone(), count_at, sum_at, double_at });
             }
-            Spec {
-                function: column.function,
+            Aggregated {
+                function,
                 data_type: column.data_type,
                 argument_type: column.argument_type,
                 count_at,
@@ -139,18 +140,13 @@ impl GroupAggregate {
                 double_at,
             }
         });
-        let specs: Vec<Spec> = specs.collect();
+        let aggregates: Vec<Aggregated> = aggregates.collect();
         let columns: Vec<HeadColumn> = aggregate.keys.iter().map(|&k| head.columns[k]).collect();
         let words = columns.iter().flat_map(|c| c.first..c.first + c.words).collect();
         let key = KeySpec::new(words, columns.iter().map(|c| c.null).collect());
-        let shows = |spec: &Spec| match spec.function {
-            Function::Count => Some(spec.count_at),
-            Function::Sum => spec.sum_at,
-            Function::Avg => None,
-        };
-        let visible: Vec<usize> = specs.iter().filter_map(shows).collect();
-        let may_hide =
-            !visible.contains(&0) || specs.iter().any(|s| shows(s).is_none() || !visible.contains(&s.count_at));
+        let visible: Vec<usize> = aggregates.iter().filter_map(Aggregated::shows).collect();
+        let hides = |a: &Aggregated| a.shows().is_none() || !visible.contains(&a.count_at);
+        let may_hide = !visible.contains(&0) || aggregates.iter().any(hides);
         let stateless = locator.is_some();
         let mut groups = (!stateless).then(|| Groups::new(key.width(), width, doubles));
         if let Some(groups) = groups.as_mut().filter(|_| columns.is_empty()) {
@@ -161,7 +157,7 @@ impl GroupAggregate {
             may_hide,
             changes: Groups::new(if stateless { head.words.len() } else { key.width() }, width, doubles),
             known: Vec::new(),
-            specs,
+            aggregates,
             arguments,
             input,
             keys: aggregate.keys.clone(),
@@ -183,12 +179,12 @@ impl GroupAggregate {
 
     /// Whether a result may not fit its type, or an argument may fail.
     pub fn can_refuse(&self) -> bool {
-        self.specs.iter().any(Spec::can_refuse) || self.arguments.iter().any(|a| a.expression.is_fallible())
+        self.aggregates.iter().any(Aggregated::can_refuse) || self.arguments.iter().any(|a| a.expression.is_fallible())
     }
 
     /// Whether counts are among the results: they fit their type where the number of rows does.
     pub fn counts(&self) -> bool {
-        self.specs.iter().any(|spec| spec.function == Function::Count)
+        self.aggregates.iter().any(|aggregate| !aggregate.function.sums())
     }
 
     /// Groups and bytes held.
@@ -532,11 +528,15 @@ impl GroupAggregate {
         }
         let mut chunks = Vec::with_capacity(parts.len());
         for (range, mut columns) in parts {
-            for spec in &self.specs {
-                let sums = &snapshot.sums[range.start * self.width..range.end * self.width];
-                let doubles = &snapshot.doubles[range.start * self.doubles..range.end * self.doubles];
-                let value = spec.finish(range.len(), (sums, self.width), (doubles, self.doubles));
-                columns.push(value.map_err(|(row, error)| {
+            let groups = Totals {
+                count: range.len(),
+                sums: &snapshot.sums[range.start * self.width..range.end * self.width],
+                width: self.width,
+                doubles: &snapshot.doubles[range.start * self.doubles..range.end * self.doubles],
+                double_width: self.doubles,
+            };
+            for aggregate in &self.aggregates {
+                columns.push(aggregate.finish(&groups).map_err(|(row, error)| {
                     let keys = self.keys.iter().map(|&k| self.input.field(k).name().as_str());
                     self.in_group(error, &describe(keys.zip(&columns), row))
                 })?);
@@ -640,8 +640,8 @@ impl Operator for AggregateRows {
         self.aggregate.can_refuse() || self.aggregate.counts()
     }
 
-    fn rows(&self) -> RowsKind {
-        RowsKind::Netted
+    fn adds_up(&self) -> bool {
+        true
     }
 
     fn count(&self, _: Option<Option<i128>>) -> Option<Option<i128>> {
@@ -654,8 +654,9 @@ impl Operator for AggregateRows {
 }
 
 impl Held for AggregateRows {
-    fn read(&self, from: u32, limit: usize, context: &Context) -> Result<(Flow, Option<u32>), KernelError> {
-        self.aggregate.held_rows(from, limit, context)
+    fn read(&self, from: &Position, limit: usize, context: &Context) -> Result<(Flow, Option<Position>), KernelError> {
+        let (flow, next) = self.aggregate.held_rows(from.row(), limit, context)?;
+        Ok((flow, next.map(Position::Row)))
     }
 
     fn absorb(&mut self, input: Flow, context: &mut Context) -> Result<(), KernelError> {

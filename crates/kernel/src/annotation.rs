@@ -35,3 +35,11 @@ pub fn subtract(target: &mut [i128], other: &[i128]) -> bool {
     }
     overflow
 }
+
+/// Negates every component, modulo 2^128.
+#[inline]
+pub fn negate(target: &mut [i128]) {
+    for value in target {
+        *value = value.wrapping_neg();
+    }
+}

@@ -179,6 +179,16 @@ fn integers<T: arrow_array::ArrowPrimitiveType<Native = i64>>(
     }
 }
 
+/// A value as text, from its words on.
+pub fn value_text(data_type: DataType, words: &[u64], is_null: bool, interner: &Interner) -> String {
+    if is_null {
+        return "NULL".to_owned();
+    }
+    let high = (words_of(data_type) == 2).then(|| vec![words[1]]);
+    let array = decode(data_type, vec![words[0]], high, None, interner, &WordPool::default());
+    crate::display::value(&array, 0)
+}
+
 /// The Arrow column of a column of words; `high` holds the second words of long decimals.
 pub fn decode(
     data_type: DataType,

@@ -6,15 +6,14 @@
 
 use crate::error::KernelError;
 use crate::flow::{Chunk, Flow};
+use crate::graph::{Scanned, Surroundings, View};
+use crate::graph_read::Cursor;
 use crate::interner::Interner;
 use crate::operator::Context;
 use crate::plan::Plan;
 use crate::pool::WordPool;
-use crate::read::Cursor;
 use crate::retention::{Window, WindowCounts};
 use crate::table::{BaseTable, Change, Staged};
-use crate::tree::AtomChanges;
-use crate::view::View;
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use everview_expr::DataType;
@@ -29,6 +28,8 @@ pub type ViewPieces<'a> = &'a mut dyn FnMut(usize, &SchemaRef, Chunk);
 pub struct Database {
     tables: Vec<Option<BaseTable>>,
     views: Vec<Option<View>>,
+    /// The views in the order in which they were made: a view reads earlier ones.
+    order: Vec<usize>,
     interner: Interner,
     pool: WordPool,
     /// Counts the commits that changed a row, and dropped definitions: cursors of an earlier epoch are stale.
@@ -73,6 +74,15 @@ impl Database {
         Ok(put(&mut self.tables, BaseTable::new(name.to_owned(), columns, key, window)?))
     }
 
+    /// Adds a table that keeps no rows: its changes pass to the views that read it. Returns its position.
+    pub fn create_passing_table(
+        &mut self,
+        name: &str,
+        columns: &[(String, DataType, bool)],
+    ) -> Result<usize, KernelError> {
+        Ok(put(&mut self.tables, BaseTable::passing(name.to_owned(), columns)?))
+    }
+
     /// Drops a table that no view reads.
     pub fn drop_table(&mut self, table: usize) {
         if let Some(dropped) = self.tables[table].take() {
@@ -84,25 +94,37 @@ impl Database {
 
     /// Adds a view, built from the tables' rows; returns its position.
     pub fn create_view(&mut self, plan: Plan) -> Result<usize, KernelError> {
-        let tables = &self.tables;
-        let find =
+        let Self { tables, views, .. } = self;
+        let table =
             |name: &str| tables.iter().position(|t| t.as_ref().is_some_and(|t| t.name().eq_ignore_ascii_case(name)));
-        let mut view = View::new(plan, tables, find)?;
+        let other = |name: &str| {
+            let found = views.iter().position(|v| v.as_ref().is_some_and(|v| v.name().eq_ignore_ascii_case(name)))?;
+            Some((found, views[found].as_ref()?.columns()))
+        };
+        let mut view = View::new(plan, &Surroundings { tables, table: &table, view: &other })?;
+        for (_, base) in tables.iter().enumerate().filter(|&(t, _)| view.reads(t)) {
+            base.iter().try_for_each(|base| base.require_all_rows(view.name()))?;
+        }
         let staged: Vec<Option<Staged>> =
             (0..tables.len()).map(|t| view.reads(t).then(|| self.table(t).everything())).collect();
-        let changes = scan(&view, &self.tables, &staged, &mut self.interner, &self.pool)?;
-        let applied = view.build(&changes, &mut context!(self));
-        if let Err(error) = applied {
+        let scanned = view.scan(&self.tables, &staged, &mut self.interner, &self.pool)?;
+        let mut views = std::mem::take(&mut self.views);
+        let built = view.build(scanned, &mut views, &mut context!(self));
+        self.views = views;
+        if let Err(error) = built {
             view.release_texts(&mut self.interner);
             self.interner.sweep();
             return Err(error);
         }
         self.interner.sweep();
-        Ok(put(&mut self.views, view))
+        let place = put(&mut self.views, view);
+        self.order.push(place);
+        Ok(place)
     }
 
-    /// Drops a view.
+    /// Drops a view that no other reads.
     pub fn drop_view(&mut self, view: usize) {
+        self.order.retain(|&other| other != view);
         if let Some(dropped) = self.views[view].take() {
             dropped.release_texts(&mut self.interner);
             self.interner.sweep();
@@ -118,6 +140,7 @@ impl Database {
     /// How many copies of each of these whole rows a table holds.
     pub fn copies_of(&mut self, table: usize, columns: &[ArrayRef]) -> Result<Vec<i64>, KernelError> {
         let base = self.tables[table].as_ref().expect("the session knows which tables there are");
+        base.require_rows("a look at its rows")?;
         let copies = base.copies_of(columns, &mut self.interner);
         self.interner.sweep();
         copies
@@ -182,7 +205,7 @@ impl Database {
     ) -> Result<Vec<(usize, Flow)>, KernelError> {
         let mut staged: Vec<Option<Staged>> = Vec::new();
         staged.resize_with(self.tables.len(), || None);
-        let outcome = self.stage(changes, ignore_missing, &mut staged).and_then(|()| self.scan_all(&staged));
+        let outcome = self.stage(changes, ignore_missing, &mut staged).and_then(|()| self.scan_all(&mut staged));
         let mut scanned = match outcome {
             Ok(scanned) => scanned,
             Err(error) => {
@@ -195,33 +218,31 @@ impl Database {
                 table.commit(batch, &mut self.interner);
             }
         }
-        if pieces.is_some() {
-            // pieces may leave once all others have accepted the batch
-            scanned.sort_by_key(|(view, _)| self.view(*view).may_leave_early());
-        }
-        let mut flows = Vec::with_capacity(scanned.len());
+        let last = self.last_to_leave(&mut scanned, pieces.is_some());
+        let mut flows: Vec<(usize, Flow)> = Vec::with_capacity(scanned.len());
         let mut refused = None;
-        for (at, (view, changes)) in scanned.iter().enumerate() {
-            let target = self.views[*view].as_mut().expect("scanned views exist");
-            let outcome = match pieces.take_if(|_| at + 1 == scanned.len()) {
+        let order: Vec<usize> = scanned.iter().map(|(view, _)| *view).collect();
+        for (view, changes) in scanned {
+            let read = self.views.iter().flatten().any(|other| other.reads_view(view));
+            let target = self.views[view].as_mut().expect("scanned views exist");
+            let outcome = match pieces.take_if(|_| last == Some(view)) {
                 Some(pieces) => {
-                    let mut hand_over = |schema: &SchemaRef, chunk| pieces(*view, schema, chunk);
-                    target.prepare(changes, deltas, Some(&mut hand_over), &mut context!(self))
+                    let mut hand_over = |schema: &SchemaRef, chunk| pieces(view, schema, chunk);
+                    target.prepare(changes, &flows, deltas, Some(&mut hand_over), &mut context!(self))
                 }
-                None => target.prepare(changes, deltas, None, &mut context!(self)),
+                None => target.prepare(changes, &flows, deltas || read, None, &mut context!(self)),
             };
             match outcome {
-                Ok(flow) => flows.push((*view, flow)),
+                Ok(flow) => flows.push((view, flow)),
                 Err(error) => {
-                    refused = Some((at, error));
+                    refused = Some((view, error));
                     break;
                 }
             }
         }
-        if let Some((at, mut error)) = refused {
-            for (view, changes) in scanned[..=at].iter().rev() {
-                let target = self.views[*view].as_mut().expect("scanned views exist");
-                target.undo(changes, &mut self.interner);
+        if let Some((by, mut error)) = refused {
+            for &view in order.iter().rev() {
+                self.views[view].as_mut().expect("scanned views exist").undo(&mut self.interner);
             }
             for (table, batch) in self.tables.iter_mut().zip(&mut staged) {
                 if let (Some(table), Some(batch)) = (table, batch) {
@@ -229,11 +250,11 @@ impl Database {
                 }
             }
             self.unstage(&staged);
-            error.message = format!("{}, in view `{}`", error.message, self.view(scanned[at].0).name());
+            error.message = format!("{}, in view `{}`", error.message, self.view(by).name());
             return Err(error);
         }
-        for (view, _) in &scanned {
-            self.views[*view].as_mut().expect("scanned views exist").commit(&mut self.interner);
+        for &view in &order {
+            self.views[view].as_mut().expect("scanned views exist").commit(&mut self.interner);
         }
         for (table, batch) in self.tables.iter_mut().zip(&staged) {
             if let (Some(table), Some(batch)) = (table, batch) {
@@ -241,11 +262,11 @@ impl Database {
                 table.give_back();
             }
         }
-        for (view, _) in &scanned {
-            self.views[*view].as_mut().expect("scanned views exist").give_back();
+        for &view in &order {
+            self.views[view].as_mut().expect("scanned views exist").give_back();
         }
         self.interner.sweep();
-        if staged.iter().flatten().any(|batch| !batch.rows.is_empty()) {
+        if !staged.iter().flatten().all(Staged::is_empty) {
             self.next_epoch();
         }
         Ok(flows)
@@ -264,15 +285,39 @@ impl Database {
         Ok(())
     }
 
-    fn scan_all(&mut self, staged: &[Option<Staged>]) -> Result<Vec<(usize, Vec<AtomChanges>)>, KernelError> {
-        let mut scanned = Vec::new();
-        for (at, view) in self.views.iter().enumerate() {
-            let Some(view) = view else { continue };
-            if staged.iter().enumerate().any(|(table, batch)| batch.is_some() && view.reads(table)) {
-                scanned.push((at, scan(view, &self.tables, staged, &mut self.interner, &self.pool)?));
+    /// Per view that a batch concerns the changes of its atoms that read tables, in the order of `order`. If an expression fails, changes
+    /// that pass tables are netted first: it may have failed on a row that the batch both brings and takes away.
+    fn scan_all(&mut self, staged: &mut [Option<Staged>]) -> Result<Vec<(usize, Scanned)>, KernelError> {
+        let outcome = self.scan_views(staged);
+        let Err(error) = outcome else { return outcome };
+        let mut differs = false;
+        for (table, batch) in self.tables.iter().zip(staged.iter_mut()) {
+            if let (Some(table), Some(batch)) = (table, batch) {
+                differs |= batch.net_passing(table, &mut self.interner)?;
+            }
+        }
+        if differs { self.scan_views(staged) } else { Err(error) }
+    }
+
+    fn scan_views(&mut self, staged: &[Option<Staged>]) -> Result<Vec<(usize, Scanned)>, KernelError> {
+        let mut scanned: Vec<(usize, Scanned)> = Vec::new();
+        for &at in &self.order {
+            let view = self.views[at].as_ref().expect("views in order exist");
+            let by_table = staged.iter().enumerate().any(|(table, batch)| batch.is_some() && view.reads(table));
+            if by_table || scanned.iter().any(|(other, _)| view.reads_view(*other)) {
+                scanned.push((at, view.scan(&self.tables, staged, &mut self.interner, &self.pool)?));
             }
         }
         Ok(scanned)
+    }
+
+    /// The view whose delta may leave in pieces: when it is prepared, all others have accepted the batch. It is put last.
+    fn last_to_leave(&self, scanned: &mut [(usize, Scanned)], pieces: bool) -> Option<usize> {
+        let is_read = |view: usize| self.views.iter().flatten().any(|other| other.reads_view(view));
+        let at =
+            scanned.iter().rposition(|(view, _)| pieces && !is_read(*view) && self.view(*view).may_leave_early())?;
+        scanned[at..].rotate_left(1);
+        scanned.last().map(|(view, _)| *view)
     }
 
     fn unstage(&mut self, staged: &[Option<Staged>]) {
@@ -312,18 +357,4 @@ fn put<T>(places: &mut Vec<Option<T>>, value: T) -> usize {
     }
     places[free] = Some(value);
     free
-}
-
-fn scan(
-    view: &View,
-    tables: &[Option<BaseTable>],
-    staged: &[Option<Staged>],
-    interner: &mut Interner,
-    pool: &WordPool,
-) -> Result<Vec<AtomChanges>, KernelError> {
-    let changes = view.scans().iter().map(|scan| match (&tables[scan.table], &staged[scan.table]) {
-        (Some(base), Some(batch)) => scan.scan(base, batch, interner, pool),
-        _ => Ok(AtomChanges::default()),
-    });
-    changes.collect()
 }

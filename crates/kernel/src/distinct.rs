@@ -6,7 +6,7 @@ use crate::consolidate::RowCodec;
 use crate::error::KernelError;
 use crate::flow::{Chunk, Flow, decode_head};
 use crate::interner::Interner;
-use crate::operator::{Context, Held, Operator, Rows as RowsKind};
+use crate::operator::{Context, Held, Operator, Position};
 use crate::rows::Rows;
 use everview_expr::DataType;
 
@@ -95,8 +95,8 @@ impl Operator for Distinct {
         false
     }
 
-    fn rows(&self) -> RowsKind {
-        RowsKind::Netted
+    fn adds_up(&self) -> bool {
+        true
     }
 
     fn count(&self, _: Option<Option<i128>>) -> Option<Option<i128>> {
@@ -111,15 +111,15 @@ impl Operator for Distinct {
 }
 
 impl Held for Distinct {
-    fn read(&self, from: u32, limit: usize, context: &Context) -> Result<(Flow, Option<u32>), KernelError> {
-        let mut ids = self.rows.ids_from(from);
+    fn read(&self, from: &Position, limit: usize, context: &Context) -> Result<(Flow, Option<Position>), KernelError> {
+        let mut ids = self.rows.ids_from(from.row());
         let rows: Vec<u32> = ids.by_ref().take(limit).collect();
         let word = |at: usize| rows.iter().map(|&row| self.rows.value(row, at)).collect::<Vec<u64>>();
         let mut words: Vec<Vec<u64>> = (0..self.codec.width()).map(word).collect();
         let text = (&*context.interner, context.pool);
         let chunks = decode_head(&self.codec.head(), self.codec.types(), &mut words, rows.len(), None, text);
         let chunks = chunks.into_iter().map(|(range, columns)| Chunk { columns, weights: vec![1; range.len()] });
-        Ok((Flow::of(chunks.collect()), ids.next()))
+        Ok((Flow::of(chunks.collect()), ids.next().map(Position::Row)))
     }
 
     fn absorb(&mut self, input: Flow, context: &mut Context) -> Result<(), KernelError> {

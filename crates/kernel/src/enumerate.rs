@@ -2,7 +2,7 @@
 //!
 //! A program is the order in which the connex nodes are bound, starting at one of them: first upward to the top through live parent
 //! rows, then downward into the sides of what is bound. Every step finds at least one row (alive and live see to it), so there are no
-//! dead ends: the delay between two emitted rows is bounded by the number of steps, whatever the data. A projection at the end of the way
+//! dead ends (where there is no row below an optional edge, the side shows a phantom): the delay between two emitted rows is bounded by the number of steps, whatever the data. A projection at the end of the way
 //! up is not bound: its row is the entry that the row below it refers to.
 //!
 //! The last step is a tight loop that appends the words of its own rows and repeats those of the others. Following links costs a cache
@@ -10,20 +10,22 @@
 //! witnesses of a batch lead to the same rows (`repeat`), they are walked once and copied from the sink.
 
 use crate::annotation;
-use crate::hash::hash_words;
 use crate::rows::{LIVE, NONE, Rows};
-use crate::shape::{EmittedWord, pack_key};
+use crate::shape::EmittedWord;
+use crate::sink::Block;
 use crate::tree::Tree;
-use hashbrown::HashTable;
+
+pub use crate::lookup::LookupWalk;
+pub use crate::sink::Sink;
 
 /// Where the rows of a step come from, given the rows of earlier steps.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     /// The row the program starts from.
     Start,
-    /// The live parents of the entry above step `from`'s row; `place` is the hub's place below the parent.
-    Parents { from: usize, hub: usize, place: usize },
-    /// The alive rows on a side of the entry that link `link` of step `from`'s row leads to.
+    /// The live parents of the entry above step `from`'s row; `down` is the hub's position below the parent.
+    Parents { from: usize, hub: usize, down: usize },
+    /// The alive rows on a side of the entry that link `link` of step `from`'s row leads to, or the phantom that the side shows.
     Side { from: usize, hub: usize, link: usize, side: usize },
 }
 
@@ -43,35 +45,6 @@ pub(crate) struct Program {
     inner: Vec<(usize, usize)>,
 }
 
-/// Rows of a sink that one witness led to, and the rows visited for them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
-    pub(crate) first: usize,
-    pub(crate) end: usize,
-    pub(crate) steps: u64,
-}
-
-/// Blocks by the entry above their witness.
-#[derive(Debug, Default)]
-pub(crate) struct Blocks {
-    index: HashTable<(u32, Block)>,
-}
-
-impl Blocks {
-    pub(crate) fn find(&self, entry: u32) -> Option<Block> {
-        self.index.find(hash_words(&[u64::from(entry)]), |(of, _)| *of == entry).map(|(_, block)| *block)
-    }
-
-    pub(crate) fn insert(&mut self, entry: u32, block: Block) {
-        self.index
-            .insert_unique(hash_words(&[u64::from(entry)]), (entry, block), |(of, _)| hash_words(&[u64::from(*of)]));
-    }
-
-    pub(crate) fn forget(&mut self) {
-        self.index.clear();
-    }
-}
-
 /// How many rows a sink is to hold at the end of an enumeration that is not complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
@@ -85,112 +58,11 @@ pub(crate) enum Limit {
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
     rows: Vec<u32>,
-    at: usize,
+    pub(crate) at: usize,
     /// The product of the annotations of the steps bound so far, per step.
     weights: Vec<i128>,
     /// Rows passed over because of their marks.
     passed: u64,
-}
-
-/// Emitted rows, column by column.
-#[derive(Debug, Default)]
-pub struct Sink {
-    /// The emitted words, one vector per emitted word column of the tree's head layout.
-    pub columns: Vec<Vec<u64>>,
-    /// The multiplicity (or its change) of each row.
-    pub multiplicities: Vec<i64>,
-    /// The further components (or their change) of each row, one vector per component.
-    pub components: Vec<Vec<i128>>,
-    start: Vec<i128>,
-    /// How many rows it may hold.
-    room: Option<usize>,
-    /// There were more rows than that.
-    full: bool,
-    /// All annotations are 1: results carry the weight of their witness.
-    unit: bool,
-    walk: Walk,
-    /// By entry above a witness, the rows that the first witness with this entry led to.
-    pub(crate) blocks: Blocks,
-}
-
-impl Sink {
-    /// An empty sink for a tree's results.
-    pub fn new(tree: &Tree) -> Self {
-        Self {
-            columns: vec![Vec::new(); tree.head.words.len()],
-            components: vec![Vec::new(); tree.components - 1],
-            ..Self::default()
-        }
-    }
-
-    /// Rows that did not come from a tree.
-    pub fn of(columns: Vec<Vec<u64>>, multiplicities: Vec<i64>) -> Self {
-        Self { columns, multiplicities, ..Self::default() }
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.multiplicities.len()
-    }
-
-    /// Whether there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.multiplicities.is_empty()
-    }
-
-    /// Lets it hold so many rows at most; what comes beyond is lost, and `is_full` tells.
-    pub fn set_room(&mut self, rows: Option<usize>) {
-        self.room = rows;
-    }
-
-    /// Whether rows were lost for want of room.
-    pub fn is_full(&self) -> bool {
-        self.full
-    }
-
-    /// Whether so many more rows have room; if not, they are lost.
-    fn has_room_for(&mut self, rows: usize) -> bool {
-        self.full |= self.room.is_some_and(|room| self.len() + rows > room);
-        !self.full
-    }
-
-    /// Keeps the first rows only.
-    pub(crate) fn truncate(&mut self, rows: usize) {
-        self.columns.iter_mut().for_each(|column| column.truncate(rows));
-        self.components.iter_mut().for_each(|component| component.truncate(rows));
-        self.multiplicities.truncate(rows);
-    }
-
-    /// Drops the rows.
-    pub fn clear(&mut self) {
-        self.columns.iter_mut().for_each(Vec::clear);
-        self.components.iter_mut().for_each(Vec::clear);
-        self.multiplicities.clear();
-    }
-
-    /// The next rows are weighted with `weight`.
-    pub(crate) fn start(&mut self, weight: &[i128]) {
-        self.start.clear();
-        self.start.extend_from_slice(weight);
-    }
-
-    /// Moves the rows of another sink here.
-    pub(crate) fn append(&mut self, other: &mut Self) {
-        self.columns.iter_mut().zip(&mut other.columns).for_each(|(to, from)| to.append(from));
-        self.components.iter_mut().zip(&mut other.components).for_each(|(to, from)| to.append(from));
-        self.multiplicities.append(&mut other.multiplicities);
-        other.blocks.forget();
-    }
-
-    /// Whether the results of a witness are not complete yet.
-    pub(crate) fn is_midway(&self) -> bool {
-        self.walk.at != 0
-    }
-
-    /// Rows that follow have annotation 1 in every node but the witness.
-    pub(crate) fn set_unit(&mut self, unit: bool) {
-        self.unit = unit;
-    }
 }
 
 impl Program {
@@ -213,7 +85,7 @@ impl Program {
                 above = Some(hub);
                 break;
             }
-            steps.push(Step { node: edge.parent, source: Source::Parents { from, hub, place: edge.place } });
+            steps.push(Step { node: edge.parent, source: Source::Parents { from, hub, down: edge.down } });
             came_from.push(Some(at));
             at = edge.parent;
         }
@@ -221,7 +93,7 @@ impl Program {
         let highest = steps.len() - 1;
         while from < steps.len() {
             let bound = &tree.nodes[steps[from].node];
-            let below = bound.downs.iter().enumerate().map(|(place, &hub)| (hub, Rows::down_link(place)));
+            let below = bound.downs.iter().enumerate().map(|(down, &hub)| (hub, Rows::down_link(down)));
             let beside = above.filter(|_| from == highest).map(|hub| (hub, Rows::UP));
             for (hub, link) in below.chain(beside) {
                 let edge = &tree.edges[hub];
@@ -264,7 +136,7 @@ impl Program {
         for &(column, word) in &self.inner {
             sink.columns[column].push(rows.value(row, word));
         }
-        push_weight(sink, weight)
+        sink.push_weight(weight)
     }
 
     /// Whether the results through two rows with the same entry above differ in these rows only: the starting node binds nothing below
@@ -517,7 +389,7 @@ impl Program {
             }
             if !sink.unit {
                 overflow |= bind_weight(tree, node, row, last, &mut walk.weights);
-                overflow |= push_weight(sink, &walk.weights[last * components..(last + 1) * components]);
+                overflow |= sink.push_weight(&walk.weights[last * components..(last + 1) * components]);
             }
             count += 1;
             row = self.next(tree, row, last, skip, &mut walk.passed);
@@ -553,7 +425,7 @@ impl Program {
         loop {
             row = match self.steps[at].source {
                 Source::Start => NONE,
-                Source::Parents { place, .. } => live_or_none(tree, self.steps[at].node, rows.next_parent(row, place)),
+                Source::Parents { down, .. } => live_or_none(tree, self.steps[at].node, rows.next_parent(row, down)),
                 Source::Side { .. } => rows.next(row),
             };
             if skip == 0 || row == NONE || !rows.has_any(row, skip) {
@@ -582,7 +454,7 @@ fn is_entry(tree: &Tree, hub: usize) -> bool {
 }
 
 #[inline]
-fn live_or_none(tree: &Tree, node: usize, row: u32) -> u32 {
+pub(crate) fn live_or_none(tree: &Tree, node: usize, row: u32) -> u32 {
     if row != NONE && tree.nodes[node].rows.has(row, LIVE) { row } else { NONE }
 }
 
@@ -596,20 +468,9 @@ fn bind_weight(tree: &Tree, node: usize, row: u32, at: usize, weights: &mut [i12
     if tree.set {
         here.fill(1);
     } else {
-        tree.own(node, row, here);
-        overflow = tree.times_below(node, row, None, here);
+        overflow = tree.annotation(node, row, here);
     }
     overflow | annotation::multiply(here, &before[(at - 1) * components..])
-}
-
-#[inline]
-fn push_weight(sink: &mut Sink, weight: &[i128]) -> bool {
-    let multiplicity = i64::try_from(weight[0]);
-    sink.multiplicities.push(multiplicity.unwrap_or(i64::MAX));
-    for (column, &value) in sink.components.iter_mut().zip(&weight[1..]) {
-        column.push(value);
-    }
-    multiplicity.is_err()
 }
 
 impl Tree {
@@ -619,10 +480,9 @@ impl Tree {
         let mut walk = Walk::default();
         if self.nodes[self.top].rows.has(0, crate::rows::ALIVE) {
             let mut weight = vec![1; self.components];
-            self.own(self.top, 0, &mut weight);
-            self.times_below(self.top, 0, None, &mut weight);
+            self.annotation(self.top, 0, &mut weight);
             sink.start(&weight);
-            sink.unit = self.set;
+            sink.unit = self.weighs_one();
             if self.set {
                 sink.start(&[1]);
             }
@@ -638,83 +498,7 @@ impl Tree {
         let (steps, overflow) = program.run(self, walk, sink, 0, Limit::Exactly(limit));
         self.counters.steps += steps;
         self.counters.emitted += sink.len() as u64;
-        overflow
-    }
-}
-
-/// The reading of the results that go through given rows.
-#[derive(Debug)]
-pub struct LookupWalk {
-    node: usize,
-    /// The hub below whose entry's parents are the rows; `None` for a single row.
-    place: Option<usize>,
-    row: u32,
-    walk: Walk,
-}
-
-impl Tree {
-    /// Starts the reading of the results in which these variables have these words (per variable: its words, and whether it is NULL).
-    ///
-    /// The variables must be the columns of a connex node, or the key of a hub below one; `None` if they are neither.
-    pub fn lookup(&mut self, variables: &[usize], values: &[(Vec<u64>, bool)]) -> Option<(LookupWalk, Sink)> {
-        let same =
-            |columns: &[usize]| columns.len() == variables.len() && columns.iter().all(|c| variables.contains(c));
-        let value = |c: &usize| &values[variables.iter().position(|v| v == c).expect("the same variables")];
-        let words = |columns: &[usize], masked: bool| pack_key(columns.iter().map(value), masked);
-        let mut found = None;
-        if let Some(node) = (0..self.top).find(|&n| self.nodes[n].connex && same(&self.nodes[n].columns)) {
-            let target = &self.nodes[node];
-            let words = words(&target.columns, target.masked);
-            let row = words.and_then(|words| self.find_row(node, &words)).unwrap_or(NONE);
-            found = Some((node, None, row));
-        } else if let Some(edge) = self.edges.iter().skip(1).find(|e| self.nodes[e.parent].connex && same(&e.key)) {
-            let entry = words(&edge.key, edge.masked).and_then(|words| edge.hub.find(&words));
-            found = Some((edge.parent, Some(edge.place), entry.map_or(NONE, |entry| edge.hub.parent_list(entry).0)));
-        }
-        let (node, place, row) = found?;
-        self.ensure_marked();
-        let row = match place {
-            // marking reorders parents: live ones come first now
-            Some(at) if row != NONE => {
-                let entry = self.nodes[node].rows.down(row, at);
-                self.edges[self.nodes[node].downs[at]].hub.parent_list(entry).0
-            }
-            _ => row,
-        };
-        let mut sink = Sink::new(self);
-        sink.unit = self.set;
-        Some((LookupWalk { node, place, row: live_or_none(self, node, row), walk: Walk::default() }, sink))
-    }
-
-    /// Emits the next results of a lookup, at most `limit`, into the sink (emptied first); returns whether a value left its range.
-    pub fn next_lookup(&mut self, lookup: &mut LookupWalk, sink: &mut Sink, limit: usize) -> bool {
-        sink.clear();
-        let (mut visited, mut overflow) = (0, false);
-        let program = self.programs[lookup.node].as_ref().expect("lookups start at connex nodes");
-        while lookup.row != NONE {
-            if lookup.walk.at == 0 {
-                let mut weight = vec![1; self.components];
-                if !self.set {
-                    self.own(lookup.node, lookup.row, &mut weight);
-                    overflow |= self.times_below(lookup.node, lookup.row, None, &mut weight);
-                }
-                sink.start(&weight);
-                program.begin(self, lookup.row, &mut lookup.walk, sink, 0);
-            }
-            let (steps, over) = program.run(self, &mut lookup.walk, sink, 0, Limit::Exactly(limit));
-            visited += steps;
-            overflow |= over;
-            if lookup.walk.at != 0 {
-                break;
-            }
-            let next = lookup.place.map_or(NONE, |place| self.nodes[lookup.node].rows.next_parent(lookup.row, place));
-            lookup.row = live_or_none(self, lookup.node, next);
-            if sink.len() >= limit {
-                break;
-            }
-        }
-        self.counters.steps += visited;
-        self.counters.emitted += sink.len() as u64;
+        self.clear_hidden_bits(sink);
         overflow
     }
 }

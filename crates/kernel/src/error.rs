@@ -24,6 +24,11 @@ impl KernelError {
         Self { code, table: None, row: None, message: message.into(), hint: None }
     }
 
+    /// An error that concerns a table as a whole.
+    pub fn of_table(code: &'static str, table: &str, message: impl Into<String>) -> Self {
+        Self { table: Some(table.to_owned()), ..Self::new(code, message) }
+    }
+
     /// An error in a row of a table's batch.
     pub fn in_row(code: &'static str, table: &str, row: usize, message: impl Into<String>) -> Self {
         Self { code, table: Some(table.to_owned()), row: Some(row), message: message.into(), hint: None }

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Some rows with their multiplicities, column by column.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Chunk {
     /// The columns.
     pub columns: Vec<ArrayRef>,
@@ -35,7 +35,7 @@ impl Chunk {
 }
 
 /// Rows with their multiplicities.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Flow {
     /// The rows.
     pub chunks: Vec<Chunk>,

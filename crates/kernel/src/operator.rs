@@ -8,11 +8,13 @@
 //! neither state contains.
 
 use crate::codec::normalised;
+use crate::counters::Counters;
 use crate::error::KernelError;
 use crate::flow::{Flow, in_row_of, record_batch};
 use crate::interner::Interner;
 use crate::pool::WordPool;
 use crate::scan::internal;
+use crate::sort_key::SortKey;
 use arrow_array::{ArrayRef, BooleanArray};
 use arrow_schema::SchemaRef;
 use everview_expr::Expr;
@@ -30,21 +32,29 @@ pub struct Context<'a> {
     pub delta_bytes: usize,
 }
 
-/// What an operator does to equal rows of its input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
-    /// Different rows stay different.
-    Apart,
-    /// Different rows may become equal, each with its own multiplicity.
-    MayMerge,
-    /// What comes out has every row once.
-    Netted,
+/// Where the reading of the rows of an operator stands.
+#[derive(Debug, Default)]
+pub enum Position {
+    /// Before the first row.
+    #[default]
+    Start,
+    /// At a row by its place in a slab.
+    Row(u32),
+    /// At a row by its place in an order.
+    Key(SortKey),
+}
+
+impl Position {
+    /// The place in a slab to read from.
+    pub fn row(&self) -> u32 {
+        if let Self::Row(row) = self { *row } else { 0 }
+    }
 }
 
 /// The rows that an operator holds, in a fixed order.
 pub trait Held {
-    /// At most `limit` of them from position `from` on, and the position to go on from, if there are more.
-    fn read(&self, from: u32, limit: usize, context: &Context) -> Result<(Flow, Option<u32>), KernelError>;
+    /// At most `limit` of them from a position on, and the position to go on from, if there are more.
+    fn read(&self, from: &Position, limit: usize, context: &Context) -> Result<(Flow, Option<Position>), KernelError>;
 
     /// Takes rows of the input in, while a view is built: like prepare and commit, but what comes out is not looked at before all are in.
     fn absorb(&mut self, input: Flow, context: &mut Context) -> Result<(), KernelError>;
@@ -82,11 +92,23 @@ pub trait Operator: Debug + Send {
         (0, 0)
     }
 
+    /// The work it has done, if it counts it.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+
     /// Whether it can refuse a row.
     fn can_refuse(&self) -> bool;
 
-    /// What it does to equal rows.
-    fn rows(&self) -> Rows;
+    /// Whether different rows may become equal, each with its own multiplicity.
+    fn merges_rows(&self) -> bool {
+        false
+    }
+
+    /// Whether it adds equal rows up itself, so that its input need not be net for it.
+    fn adds_up(&self) -> bool {
+        false
+    }
 
     /// The number of its rows where its input has `input`, if that can be told.
     fn count(&self, input: Option<Option<i128>>) -> Option<Option<i128>>;
@@ -114,7 +136,8 @@ impl Operator for Map {
         "map"
     }
 
-    fn prepare(&mut self, input: Flow, _: &mut Context) -> Result<Flow, KernelError> {
+    fn prepare(&mut self, mut input: Flow, _: &mut Context) -> Result<Flow, KernelError> {
+        input.may_repeat |= self.merges_rows();
         input.map(|mut chunk| {
             let batch = record_batch(&self.input, std::mem::take(&mut chunk.columns), chunk.weights.len())?;
             let column = |e: &Expr| -> Result<ArrayRef, KernelError> {
@@ -132,9 +155,9 @@ impl Operator for Map {
         self.expressions.iter().any(Expr::is_fallible)
     }
 
-    fn rows(&self) -> Rows {
+    fn merges_rows(&self) -> bool {
         let kept = |i: usize| self.expressions.iter().any(|e| e.as_column() == Some(i));
-        if (0..self.input.fields().len()).all(kept) { Rows::Apart } else { Rows::MayMerge }
+        !(0..self.input.fields().len()).all(kept)
     }
 
     fn count(&self, input: Option<Option<i128>>) -> Option<Option<i128>> {
@@ -178,11 +201,33 @@ impl Operator for Filter {
         self.predicate.is_fallible()
     }
 
-    fn rows(&self) -> Rows {
-        Rows::Apart
-    }
-
     fn count(&self, _: Option<Option<i128>>) -> Option<Option<i128>> {
         None
+    }
+}
+
+/// The rows of all its inputs.
+#[derive(Debug)]
+pub struct Union;
+
+impl Operator for Union {
+    fn kind(&self) -> &'static str {
+        "union"
+    }
+
+    fn prepare(&mut self, input: Flow, _: &mut Context) -> Result<Flow, KernelError> {
+        Ok(input)
+    }
+
+    fn can_refuse(&self) -> bool {
+        false
+    }
+
+    fn merges_rows(&self) -> bool {
+        true
+    }
+
+    fn count(&self, input: Option<Option<i128>>) -> Option<Option<i128>> {
+        input
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct PendingRows {
     pub(crate) factors: Vec<i128>,
     /// The entries of each row's links that are known, one row after another; nothing if they were not looked up.
     pub(crate) entries: Vec<u32>,
+    /// A row that after the batch is there less often than not at all, or not at all with values other than 0.
+    pub(crate) missing: Option<u32>,
     /// How much of these the last batch used.
     used: [usize; 3],
 }
@@ -29,7 +31,7 @@ pub(crate) struct PendingRows {
 /// What is learnt from the rows of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resolved {
-    /// A row has multiplicity above one before or after.
+    /// A row of a connex node has multiplicity above one before or after.
     pub(crate) repeated: bool,
     /// The change of a factor left 128 bits.
     pub(crate) overflow: bool,
@@ -44,6 +46,9 @@ impl Resolved {
 impl PendingRows {
     /// Finds or makes the rows that changes speak of, adds the changes up by row, and marks the rows.
     pub(crate) fn resolve(&mut self, node: &mut Node, changes: &AtomChanges) -> Resolved {
+        if node.is_row_free {
+            return Resolved::default();
+        }
         let (width, stored) = (node.rows.width(), node.factors.iter().flatten().count());
         let Self { rows: pending, factors: pending_factors, .. } = self;
         let mut resolved = Resolved::default();
@@ -75,7 +80,11 @@ impl PendingRows {
             node.rows.set_stamp(row, NONE);
             let before = node.rows.weight(row);
             let factors = i * stored..(i + 1) * stored;
-            debug_assert!(before + weight >= 0, "the base table has checked the multiplicities");
+            let is_left = |(&held, &change): (&i128, &i128)| held.wrapping_add(change) != 0;
+            let values = || node.rows.factors(row).iter().zip(&pending_factors[factors.clone()]);
+            if before + weight < 0 || before + weight == 0 && stored > 0 && values().any(is_left) {
+                self.missing = Some(row);
+            }
             if weight == 0 && pending_factors[factors.clone()].iter().all(|&f| f == 0) {
                 if before == 0 {
                     node.rows.remove(row);
@@ -87,7 +96,7 @@ impl PendingRows {
             } else if before + weight == 0 {
                 node.rows.set(row, DOOMED);
             }
-            resolved.repeated |= before > 1 || before + weight > 1;
+            resolved.repeated |= node.connex && (before > 1 || before + weight > 1);
             pending[kept] = pending[i];
             pending_factors.copy_within(factors, kept * stored);
             kept += 1;
@@ -113,23 +122,45 @@ impl PendingRows {
         }
         self.factors.clear();
         self.entries.clear();
+        self.missing = None;
         Resolved::default()
     }
 }
 
 impl Tree {
-    /// Looks up the entries that the links of an atom's new rows lead to, if there is more than one thread to do it. They stay what they are
-    /// until the rows are linked: entries are only added on the way there.
-    pub(crate) fn find_entries(&self, node: usize, pending: &mut PendingRows, threads: usize) {
+    /// Looks up the entries that the links of an atom's new rows lead to, or those above each change of a leaf without rows, if there is more
+    /// than one thread to do it. They stay what they are until they are needed: entries are only added on the way there.
+    pub(crate) fn find_entries(&self, node: usize, changes: &AtomChanges, pending: &mut PendingRows, threads: usize) {
         if threads == 1 {
             return;
         }
         let PendingRows { rows, entries, .. } = pending;
+        if self.nodes[node].is_row_free {
+            let (count, width) = (changes.weights.len(), self.nodes[node].rows.width());
+            entries.resize(count, NONE);
+            let share = count.div_ceil(threads).max(1);
+            let parts = entries.chunks_mut(share).enumerate();
+            side_by_side(parts, |(part, entries)| {
+                self.find_leaf_entries(node, &changes.words[part * share * width..], entries);
+            });
+            return;
+        }
         let links = self.nodes[node].links();
         entries.resize(rows.len() * links, NONE);
         let share = rows.len().div_ceil(threads).max(1);
         let parts = rows.chunks(share).zip(entries.chunks_mut(share * links));
         side_by_side(parts, |(rows, entries)| self.find_some_entries(node, rows, entries));
+    }
+
+    fn find_leaf_entries(&self, node: usize, words: &[u64], entries: &mut [u32]) {
+        let from = &self.nodes[node];
+        let (hub, _) = from.up.expect("a leaf is below a hub");
+        let width = from.rows.width();
+        let mut key = Vec::new();
+        for (i, entry) in entries.iter_mut().enumerate() {
+            from.up_key.cut(|at| words[i * width + at], &mut key);
+            *entry = self.edges[hub].hub.find(&key).unwrap_or(NONE);
+        }
     }
 
     fn find_some_entries(&self, node: usize, pending: &[Pending], entries: &mut [u32]) {

@@ -1,12 +1,12 @@
 //! The maintenance plan as the kernel reads it: see `docs/reference/maintenance-plan.md`.
 
 use crate::codec::words_of;
-use crate::shape::{HubShape, NodeShape, TreeShape, VariableShape};
+use crate::shape::{EdgeKind, HubShape, NodeShape, TreeShape, VariableShape};
 use everview_expr::{DataType, Expr};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// The plan format this kernel understands.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A plan.
 #[derive(Clone, Debug, Deserialize)]
@@ -60,6 +60,32 @@ pub enum Stage {
         /// The stage read.
         input: usize,
     },
+    /// The first rows of an order.
+    TopK(TopK),
+    /// The rows of several stages.
+    Union {
+        /// The stages read.
+        inputs: Vec<usize>,
+    },
+}
+
+impl Stage {
+    /// The stages read; those of a core's atoms each once.
+    pub fn inputs(&self) -> Vec<usize> {
+        match self {
+            Self::Core(core) => {
+                let stage = |atom: &Atom| if let Source::Stage(stage) = atom.source { Some(stage) } else { None };
+                let mut found: Vec<usize> = core.atoms.iter().filter_map(stage).collect();
+                found.sort_unstable();
+                found.dedup();
+                found
+            }
+            Self::Aggregate(aggregate) => vec![aggregate.input],
+            Self::Map { input, .. } | Self::Filter { input, .. } | Self::Distinct { input } => vec![*input],
+            Self::TopK(top_k) => vec![top_k.input],
+            Self::Union { inputs } => inputs.clone(),
+        }
+    }
 }
 
 /// A computed column.
@@ -71,6 +97,32 @@ pub struct MapColumn {
     pub expression: Expr,
 }
 
+/// The rows from one rank of an order to another.
+#[derive(Clone, Debug, Deserialize)]
+pub struct TopK {
+    /// The stage read.
+    pub input: usize,
+    /// Positions of the columns by whose values rows are ordered apart from others; none so far.
+    pub partition: Vec<usize>,
+    /// What rows are ordered by; those that are equal there, by their other columns.
+    pub order: Vec<SortColumn>,
+    /// How many rows there are at most; `None`: all.
+    pub limit: Option<u64>,
+    /// How many rows before them are left out.
+    pub offset: u64,
+}
+
+/// A column that rows are ordered by.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct SortColumn {
+    /// Its position.
+    pub column: usize,
+    /// Whether large values come first.
+    pub descending: bool,
+    /// Whether NULL comes first.
+    pub nulls_first: bool,
+}
+
 /// A group aggregate.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Aggregate {
@@ -80,6 +132,14 @@ pub struct Aggregate {
     pub keys: Vec<usize>,
     /// The aggregates.
     pub aggregates: Vec<AggregateColumn>,
+}
+
+impl Aggregate {
+    /// Its columns, above an input of these.
+    pub fn columns(&self, input: &[(String, DataType)]) -> Vec<(String, DataType)> {
+        let keys = self.keys.iter().map(|&k| input[k].clone());
+        keys.chain(self.aggregates.iter().map(|a| (a.function.to_string(), a.data_type))).collect()
+    }
 }
 
 /// An aggregate function.
@@ -124,6 +184,7 @@ pub struct AggregateColumn {
 
 /// A semi-join tree over tables.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Core {
     /// `bag` or `set`.
     pub mode: Mode,
@@ -151,13 +212,25 @@ pub enum Mode {
     Set,
 }
 
-/// An occurrence of a table.
+/// Where the rows of an atom come from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// A table.
+    Table(String),
+    /// An earlier stage of the plan.
+    Stage(usize),
+    /// Another view.
+    View(String),
+}
+
+/// An occurrence of a table, a stage or a view.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Atom {
     /// Its alias.
     pub name: String,
-    /// The table.
-    pub table: String,
+    /// What it reads.
+    pub source: Source,
     /// The condition its rows fulfil.
     pub filter: Option<Expr>,
     /// What its variables are bound to.
@@ -175,6 +248,9 @@ pub struct AtomColumn {
     pub variable: usize,
     /// What it is bound to.
     pub expression: Expr,
+    /// Whether rows where it is NULL are dropped; unless said, where the variable is one of a join.
+    #[serde(default)]
+    pub not_null: Option<bool>,
 }
 
 /// A node.
@@ -216,20 +292,96 @@ pub struct Hub {
     pub parent: Option<usize>,
     /// The nodes below.
     pub children: Vec<usize>,
+    /// What it asks of the rows of the node above.
+    #[serde(default)]
+    pub kind: EdgeKind,
+    /// Of an optional hub, the components of the phantom; zeros unless said.
+    #[serde(default)]
+    pub phantom: Vec<Integer>,
+}
+
+/// An integer of 128 bits: a JSON number, or a text of its decimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "IntegerText")]
+pub struct Integer(pub i128);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum IntegerText {
+    Number(i64),
+    Digits(String),
+}
+
+impl TryFrom<IntegerText> for Integer {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: IntegerText) -> Result<Self, Self::Error> {
+        match text {
+            IntegerText::Number(number) => Ok(Self(number.into())),
+            IntegerText::Digits(digits) => digits.parse().map(Self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Core {
+    /// A core that is not a tree as the engine relies on is refused here, so that nothing later can stumble over it.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let core = Self::deserialize(from)?; // the derived function, which checks nothing
+        core.check().map_err(serde::de::Error::custom)?;
+        Ok(core)
+    }
+}
+
+impl Node {
+    /// Its variables.
+    pub fn columns(&self) -> &[usize] {
+        let (Self::Relation { columns, .. } | Self::Projection { columns, .. }) = self;
+        columns
+    }
+
+    /// Whether results bind it.
+    pub fn is_connex(&self) -> bool {
+        let (Self::Relation { connex, .. } | Self::Projection { connex, .. }) = self;
+        *connex
+    }
+
+    /// The hub above.
+    pub fn up(&self) -> usize {
+        let (Self::Relation { up, .. } | Self::Projection { up, .. }) = self;
+        *up
+    }
+
+    /// The hubs below.
+    pub fn down(&self) -> &[usize] {
+        let (Self::Relation { down, .. } | Self::Projection { down, .. }) = self;
+        down
+    }
 }
 
 impl Core {
-    /// Whether a variable occurs in two or more atoms: it is then never NULL in the tree.
+    /// Whether rows that bind a column to NULL are dropped before they reach the tree.
+    pub fn drops_null(&self, column: &AtomColumn) -> bool {
+        column.not_null.unwrap_or_else(|| self.is_join_variable(column.variable))
+    }
+
+    /// Whether a variable occurs in two or more atoms.
     pub fn is_join_variable(&self, variable: usize) -> bool {
         let occurs = |atom: &&Atom| atom.columns.iter().any(|c| c.variable == variable);
         self.atoms.iter().filter(occurs).count() > 1
     }
 
+    /// The columns of its results.
+    pub fn head_columns(&self) -> Vec<(String, DataType)> {
+        self.head.iter().map(|&v| (self.variables[v].name.clone(), self.variables[v].data_type)).collect()
+    }
+
     /// The shape of the tree.
     pub fn shape(&self) -> TreeShape {
-        let variables = (0..self.variables.len()).map(|v| VariableShape {
-            words: words_of(self.variables[v].data_type),
-            nullable: self.variables[v].nullable && !self.is_join_variable(v),
+        let columns = || self.atoms.iter().flat_map(|atom| &atom.columns);
+        let keeps_null = |v: usize| columns().any(|column| column.variable == v && !self.drops_null(column));
+        let variables = (0..self.variables.len()).map(|v| {
+            let nullable = self.variables[v].nullable && keeps_null(v);
+            VariableShape { words: words_of(self.variables[v].data_type), nullable, null_in_rows: nullable }
         });
         let nodes = self.nodes.iter().map(|node| match node {
             Node::Relation { atom, columns, connex, up, down } => {
@@ -244,6 +396,7 @@ impl Core {
                     downs: down.clone(),
                     factors,
                     power: self.atoms[*atom].power,
+                    stores_rows: false,
                 }
             }
             Node::Projection { columns, connex, up, down } => NodeShape {
@@ -254,17 +407,29 @@ impl Core {
                 downs: down.clone(),
                 factors: vec![None; self.components],
                 power: 1,
+                stores_rows: false,
             },
         });
-        let hubs =
-            self.hubs.iter().map(|h| HubShape { key: h.key.clone(), parent: h.parent, children: h.children.clone() });
-        TreeShape {
+        let hubs = self.hubs.iter().map(|h| HubShape {
+            key: h.key.clone(),
+            parent: h.parent,
+            children: h.children.clone(),
+            kind: h.kind,
+            phantom: if h.phantom.is_empty() {
+                vec![0; self.components]
+            } else {
+                h.phantom.iter().map(|component| component.0).collect()
+            },
+        });
+        let mut shape = TreeShape {
             variables: variables.collect(),
             nodes: nodes.collect(),
             hubs: hubs.collect(),
             head: self.head.clone(),
             set: self.mode == Mode::Set,
             components: self.components,
-        }
+        };
+        shape.allow_phantoms();
+        shape
     }
 }

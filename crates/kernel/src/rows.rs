@@ -16,6 +16,9 @@
 //! A row is found by its words through `index`, or, where every row stands for one row of a base table, by the id of that row (its source):
 //! `by_source` has the row of each. That is one read instead of a search, and ids that come in order are rows that lie in order.
 //!
+//! A node that results may bind to a phantom (see `edge`) holds it as row 0, reserved before all others: it is not counted, not found by
+//! its words, and in no list; it has no flags, so it is neither alive nor live; its own annotation is 1.
+//!
 //! Invariants: R1 a row is in the side list of its entry above iff it is `ALIVE`; R2 it is in the parent list of every
 //! entry below, the `LIVE` ones before the others; R3 `LIVE` implies `ALIVE`.
 
@@ -26,6 +29,9 @@ use hashbrown::hash_table::Entry as Slot;
 
 /// The absent id.
 pub const NONE: u32 = u32::MAX;
+
+/// The row that stands for no row, in nodes that have one.
+pub const PHANTOM: u32 = 0;
 
 /// Every hub below supports the row and its multiplicity is positive.
 pub const ALIVE: u32 = 1;
@@ -63,6 +69,8 @@ pub struct Rows {
     indexed: bool,
     by_source: Vec<u32>,
     has_sources: bool,
+    /// Rows at the start that are no rows of the node: one, if it has a phantom.
+    reserved: u32,
     trim: Trim,
 }
 
@@ -76,6 +84,20 @@ impl Rows {
     pub fn with_sources(width: usize, factor_count: usize, downs: usize) -> Self {
         let rows = Self::new(width, factor_count, downs, false);
         Self { stride: rows.stride + 1, has_sources: true, ..rows }
+    }
+
+    /// Reserves the phantom, with these words. The entries below that it leads to are entry 0 of each hub. To be called before the first
+    /// row comes.
+    pub fn reserve_phantom(&mut self, words: &[u64]) {
+        debug_assert!(self.weights.is_empty());
+        let row = self.take(words);
+        debug_assert_eq!(row, PHANTOM);
+        self.weights[0] = 1;
+        self.factors.iter_mut().for_each(|factor| *factor = 1);
+        let downs = (self.stride - DOWN) / 3;
+        (0..downs).for_each(|down| self.set_down(row, down, 0));
+        self.len = 0;
+        self.reserved = 1;
     }
 
     /// The link to the entry above, for `entry`.
@@ -197,6 +219,13 @@ impl Rows {
     #[inline]
     pub fn supported(&self, row: u32) -> bool {
         self.states[row as usize] < MISSING_ONE
+    }
+
+    /// Whether the row is to be alive: its multiplicity is positive and every hub below supports it. (`ALIVE` says whether it was when its
+    /// entry above was last settled.)
+    #[inline]
+    pub fn status(&self, row: u32) -> bool {
+        self.weight(row) > 0 && self.supported(row)
     }
 
     /// One more hub below does not support the row.
@@ -338,6 +367,21 @@ impl Rows {
         self.index.find(hash_words(words), |&row| same_words(self.values(row), words)).copied()
     }
 
+    /// Makes room for so many rows more.
+    pub fn reserve(&mut self, rows: usize) {
+        self.values.reserve(rows * self.width);
+        self.weights.reserve(rows);
+        self.factors.reserve(rows * self.factor_count);
+        self.states.reserve(rows);
+        self.nexts.reserve(rows);
+        self.links.reserve(rows * self.stride);
+        if self.indexed {
+            let (values, width) = (&self.values, self.width);
+            let hash = |&row: &u32| hash_words(&values[row as usize * width..(row as usize + 1) * width]);
+            self.index.reserve(rows, hash);
+        }
+    }
+
     /// The row with these words; a new one with multiplicity 0 and no links if there is none.
     #[inline]
     pub fn find_or_insert(&mut self, words: &[u64]) -> (u32, bool) {
@@ -467,7 +511,7 @@ impl Rows {
         if !self.trim.is_due(self.len, self.weights.len()) {
             return false;
         }
-        let places = self.ids().last().map_or(0, |row| row as usize + 1);
+        let places = self.ids().last().map_or(self.reserved as usize, |row| row as usize + 1);
         self.values.truncate(places * self.width);
         self.weights.truncate(places);
         self.factors.truncate(places * self.factor_count);
@@ -495,7 +539,7 @@ impl Rows {
 
     /// The ids of all rows held, in order of id. Costs one pass over the slab.
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
-        self.ids_from(0)
+        self.ids_from(self.reserved)
     }
 
     /// The ids of the rows held from `from` on.

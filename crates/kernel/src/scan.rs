@@ -1,23 +1,25 @@
 //! From a table's changes to an atom's: filter, project, encode.
 //!
-//! Plain columns are copied as words from the base rows. Only what an expression reads is decoded to Arrow, and only rows that pass the
-//! filter reach the other expressions. Rows that bind a join variable to NULL cannot join and are dropped.
+//! Plain columns are copied as words from the base rows. Expressions read the columns of the batch, or what is decoded of the base rows
+//! where these are other rows or other texts; only rows that pass the filter reach the other expressions. Rows that bind NULL where the plan says that they cannot match are dropped.
 
 use crate::codec::{self, Place, encode, words_of};
 use crate::error::KernelError;
-use crate::flow::text_ranges;
+use crate::flow::{Chunk, Flow, in_row_of, record_batch, schema_of, text_ranges};
 use crate::hash::{copy_words, push_words};
 use crate::interner::Interner;
 use crate::plan::{Atom, Core};
 use crate::pool::WordPool;
 use crate::shape::{NullPlace, row_layout};
 use crate::table::{BaseTable, Staged};
+use crate::table_pass::Passing;
 use crate::tree::AtomChanges;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};
-use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Field, Schema};
-use everview_expr::{DataType, Expr};
+use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, RecordBatch};
+use arrow_schema::SchemaRef;
+use arrow_select::filter::FilterBuilder;
+use everview_expr::{DataType, EvalError, Expr};
 use std::sync::Arc;
 
 /// Where an atom's column comes from.
@@ -33,8 +35,10 @@ enum Binding {
 struct ScanColumn {
     binding: Binding,
     data_type: DataType,
-    /// Its place in the atom's rows; without a NULL place, rows where it is NULL are dropped.
+    /// Its place in the atom's rows.
     place: Place,
+    /// Rows where it is NULL are dropped; always so where the place has no room for NULL.
+    drops_null: bool,
 }
 
 /// The rows a scan works on, and what was decoded of them.
@@ -53,9 +57,11 @@ pub struct AtomScan {
     filter: Option<Expr>,
     columns: Vec<ScanColumn>,
     factors: Vec<Expr>,
-    /// Columns of the table that expressions read.
+    /// Columns of the table that expressions read, and those among them that are read of rows which pass the filter.
     read: Vec<usize>,
-    schema: Arc<Schema>,
+    read_beyond: Vec<usize>,
+    schema: SchemaRef,
+    schema_beyond: SchemaRef,
     width: usize,
     /// The atom's rows are the table's, word for word.
     verbatim: bool,
@@ -87,24 +93,19 @@ impl AtomScan {
                         null: base.null(source),
                     },
                 );
-                ScanColumn { binding, data_type, place }
+                ScanColumn { binding, data_type, place, drops_null: null.is_none() || core.drops_null(column) }
             })
             .collect();
         let factors: Vec<Expr> = atom.factors.iter().flatten().cloned().collect();
-        let computed =
-            columns.iter().filter_map(|c| if let Binding::Computed(e) = &c.binding { Some(e) } else { None });
-        let mut read: Vec<usize> = computed.chain(&factors).chain(&atom.filter).flat_map(Expr::columns).collect();
-        read.sort_unstable();
-        read.dedup();
-        let fields = base.columns().iter().enumerate().map(|(i, c)| {
-            let data_type = if read.contains(&i) { c.data_type.arrow() } else { arrow_schema::DataType::Null };
-            Field::new(c.name.clone(), data_type, true)
-        });
+        let read_beyond = columns_read(computed_by(&columns).chain(&factors));
+        let read = columns_read(computed_by(&columns).chain(&factors).chain(&atom.filter));
+        let source: Vec<(String, DataType)> = base.columns().iter().map(|c| (c.name.clone(), c.data_type)).collect();
         let verbatim = base.width() == layout.width
             && columns.len() == base.columns().len()
             && columns.iter().enumerate().all(|(i, c)| {
                 matches!(c.binding, Binding::Copied { from, null, .. }
-                    if from == c.place.offset && base.columns()[i].offset == from && null == c.place.null)
+                    if from == c.place.offset && base.columns()[i].offset == from && null == c.place.null
+                        && (null.is_none() || !c.drops_null))
             });
         let copies = |source: usize| {
             let from = base.columns()[source].offset;
@@ -119,10 +120,12 @@ impl AtomScan {
         Self {
             table,
             filter: atom.filter.clone(),
-            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            schema: schema_with(&source, &read),
+            schema_beyond: schema_with(&source, &read_beyond),
             columns,
             factors,
             read,
+            read_beyond,
             width: layout.width,
             verbatim,
             computed_texts,
@@ -161,7 +164,7 @@ impl AtomScan {
             if range.len() == count {
                 return self.scan_part(base, staged, changes, interner, pool);
             }
-            changes = self.scan_part(base, &staged.select(|i| range.contains(&i)), changes, interner, pool)?;
+            changes = self.scan_part(base, &staged.select(range), changes, interner, pool)?;
         }
         Ok(changes)
     }
@@ -179,17 +182,16 @@ impl AtomScan {
         let (mut rows, mut weights, mut sources) = (&staged.rows, &staged.weights, &staged.sources);
         let mut batch = None;
         if !self.read.is_empty() || self.filter.is_some() || self.reads_beyond_filter() {
-            batch = Some(self.decode(base, rows, interner, pool)?);
+            batch = Some(self.decode(base, staged, interner, pool)?);
         }
         if let (Some(filter), Some(all)) = (&self.filter, &batch) {
             let kept =
                 filter.evaluate_predicate(all).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
             if kept.true_count() < rows.len() {
-                selected = staged.select(|i| kept.value(i));
+                selected = staged.select(kept.values().set_indices().collect::<Vec<_>>().iter().copied());
                 (rows, weights, sources) = (&selected.rows, &selected.weights, &selected.sources);
                 if self.reads_beyond_filter() {
-                    let all = batch.take().expect("decoded above");
-                    batch = Some(arrow_select::filter::filter_record_batch(&all, &kept).map_err(|e| internal(&e))?);
+                    batch = Some(filtered(all.columns(), &kept, &self.read_beyond, &self.schema_beyond)?);
                 }
             }
         }
@@ -211,7 +213,8 @@ impl AtomScan {
             }
         }
         if let Some(batch) = batch.as_ref().filter(|_| !self.factors.is_empty()) {
-            changes.factors.extend(self.weigh(batch, weights, base, sources)?);
+            let blame = |e: EvalError| KernelError::in_expression(e, base.name(), sources);
+            weigh(&self.factors, batch, weights, &mut changes.factors, &blame)?;
         }
         if !dropped.is_empty() {
             for row in &mut dropped {
@@ -229,23 +232,23 @@ impl AtomScan {
     fn decode(
         &self,
         base: &BaseTable,
-        rows: &[u32],
+        staged: &Staged,
         interner: &Interner,
         pool: &WordPool,
     ) -> Result<RecordBatch, KernelError> {
         let column = |i: usize| -> ArrayRef {
-            if self.read.binary_search(&i).is_ok() {
-                base.decode(i, rows, interner, pool)
+            if self.read.binary_search(&i).is_err() {
+                Arc::new(NullArray::new(staged.rows.len()))
+            } else if let Some(Some(array)) = staged.columns.get(i) {
+                array.clone()
             } else {
-                Arc::new(NullArray::new(rows.len()))
+                base.decode(i, &staged.rows, interner, pool)
             }
         };
-        let columns = (0..base.columns().len()).map(column).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(|e| internal(&e))
+        record_batch(&self.schema, (0..base.columns().len()).map(column).collect(), staged.rows.len())
     }
 
-    /// Writes one column of the atom's rows; notes the rows that bind a join variable to NULL.
+    /// Writes one column of the atom's rows; notes the rows to be dropped because it is NULL.
     fn bind(
         column: &ScanColumn,
         input: &Input,
@@ -262,7 +265,7 @@ impl AtomScan {
                     let target = &mut words[i * stride..(i + 1) * stride];
                     copy_words(&mut target[offset..offset + count], &source[from..from + count]);
                     if null.is_some_and(|(mask, bit)| source[mask] >> bit & 1 == 1) {
-                        match to {
+                        match to.filter(|_| !column.drops_null) {
                             Some((mask, bit)) => target[mask] |= 1 << bit,
                             None => dropped.push(i),
                         }
@@ -273,7 +276,7 @@ impl AtomScan {
                 let batch = batch.expect("decoded for computed columns");
                 let array =
                     expression.evaluate(batch).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
-                if to.is_none() && array.null_count() > 0 {
+                if column.drops_null && array.null_count() > 0 {
                     dropped.extend((0..array.len()).filter(|&i| array.is_null(i)));
                 }
                 encode(&array, column.data_type, words, column.place, interner);
@@ -281,30 +284,216 @@ impl AtomScan {
         }
         Ok(())
     }
+}
 
-    /// The factors of the rows times their change of multiplicity, one row after another.
-    fn weigh(
+/// A column of an atom that reads rows as Arrow columns.
+#[derive(Clone, Debug)]
+struct RowColumn {
+    expression: Expr,
+    data_type: DataType,
+    place: Place,
+    drops_null: bool,
+}
+
+/// The scan of an atom that reads rows as Arrow columns: those of a stage, of a view, or of a table that keeps none.
+#[derive(Clone, Debug)]
+pub struct RowScan {
+    filter: Option<Expr>,
+    columns: Vec<RowColumn>,
+    factors: Vec<Expr>,
+    schema: SchemaRef,
+    /// The columns of the source that are read of rows which pass the filter, and the schema in which all others are left out.
+    read: Vec<usize>,
+    read_schema: SchemaRef,
+    width: usize,
+    texts: Vec<usize>,
+}
+
+/// Says whose fault an error of an expression is: it failed on this row of this chunk.
+type Blame<'a> = &'a dyn Fn(EvalError, usize, &RecordBatch) -> KernelError;
+
+impl RowScan {
+    /// Compiles the scan of an atom of a core, of rows with these columns.
+    pub fn new(core: &Core, atom: &Atom, source: &[(String, DataType)]) -> Self {
+        let shape = core.shape();
+        let variables: Vec<usize> = atom.columns.iter().map(|c| c.variable).collect();
+        let layout = row_layout(&variables, &shape.variables);
+        let columns: Vec<RowColumn> = atom
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(position, column)| {
+                let null = layout.null(position).filter(|_| shape.variables[column.variable].nullable);
+                let place = Place { stride: layout.width, offset: layout.offsets[position], null };
+                RowColumn {
+                    expression: column.expression.clone(),
+                    data_type: core.variables[column.variable].data_type,
+                    place,
+                    drops_null: null.is_none() || core.drops_null(column),
+                }
+            })
+            .collect();
+        let factors: Vec<Expr> = atom.factors.iter().flatten().cloned().collect();
+        let read = columns_read(columns.iter().map(|c| &c.expression).chain(&factors));
+        let texts = columns.iter().filter(|c| codec::is_text(c.data_type)).map(|c| c.place.offset).collect();
+        Self {
+            filter: atom.filter.clone(),
+            columns,
+            factors,
+            schema: schema_of(source.iter().cloned()),
+            read_schema: schema_with(source, &read),
+            read,
+            width: layout.width,
+            texts,
+        }
+    }
+
+    /// Words of the atom's rows that hold texts, all of which are its own.
+    pub fn texts(&self) -> &[usize] {
+        &self.texts
+    }
+
+    /// Adds the atom's changes for a change of a stage or a view.
+    pub fn scan(&self, rows: &Flow, changes: &mut AtomChanges, interner: &mut Interner) -> Result<(), KernelError> {
+        let blame = |error: EvalError, _: usize, batch: &RecordBatch| in_row_of(error, batch);
+        self.scan_chunks(&rows.chunks, changes, &blame, interner)
+    }
+
+    /// The atom's changes for those that pass a table.
+    pub(crate) fn scan_passing(
+        &self,
+        table: &str,
+        passing: &Passing,
+        interner: &mut Interner,
+    ) -> Result<AtomChanges, KernelError> {
+        let mut changes = AtomChanges::default();
+        let blame = |error: EvalError, chunk: usize, _: &RecordBatch| {
+            let source = error.row.map(|row| passing.source(chunk, row));
+            KernelError { row: source, ..KernelError::of_table(error.code, table, error.message) }
+        };
+        self.scan_chunks(&passing.chunks, &mut changes, &blame, interner)?;
+        Ok(changes)
+    }
+
+    /// Only rows that pass the filter are evaluated further, and of them only the columns that are read; only they are encoded.
+    fn scan_chunks(
+        &self,
+        chunks: &[Chunk],
+        changes: &mut AtomChanges,
+        blame: Blame,
+        interner: &mut Interner,
+    ) -> Result<(), KernelError> {
+        for (at, chunk) in chunks.iter().enumerate() {
+            let batch = record_batch(&self.schema, chunk.columns.clone(), chunk.weights.len())?;
+            let kept = match &self.filter {
+                Some(filter) => Some(filter.evaluate_predicate(&batch).map_err(|e| blame(e, at, &batch))?),
+                None => None,
+            };
+            let Some(kept) = kept.filter(|kept| kept.true_count() < batch.num_rows()) else {
+                self.add(&batch, &chunk.weights, changes, &|e| blame(e, at, &batch), interner)?;
+                continue;
+            };
+            let weights: Vec<i64> = kept.values().set_indices().map(|row| chunk.weights[row]).collect();
+            let picked = filtered(&chunk.columns, &kept, &self.read, &self.read_schema)?;
+            let in_chunk = |mut error: EvalError| {
+                error.row = error.row.and_then(|row| kept.values().set_indices().nth(row));
+                blame(error, at, &batch)
+            };
+            self.add(&picked, &weights, changes, &in_chunk, interner)?;
+        }
+        Ok(())
+    }
+
+    fn add(
         &self,
         batch: &RecordBatch,
         weights: &[i64],
-        base: &BaseTable,
-        sources: &[u32],
-    ) -> Result<Vec<i128>, KernelError> {
-        let count = self.factors.len();
-        let mut factors = vec![0i128; weights.len() * count];
-        for (f, expression) in self.factors.iter().enumerate() {
-            let array = expression.evaluate(batch).map_err(|e| KernelError::in_expression(e, base.name(), sources))?;
-            for (i, value) in exact_values(&array, expression.data_type())?.enumerate() {
-                let Some(value) = value else { continue };
-                let Some(product) = value.checked_mul(i128::from(weights[i])) else {
-                    let message = "a summed value times its multiplicity leaves 128 bits";
-                    return Err(KernelError::in_row("ARITHMETIC_OVERFLOW", base.name(), sources[i] as usize, message));
-                };
-                factors[i * count + f] = product;
+        changes: &mut AtomChanges,
+        blame: &dyn Fn(EvalError) -> KernelError,
+        interner: &mut Interner,
+    ) -> Result<(), KernelError> {
+        let first = changes.weights.len();
+        changes.weights.extend_from_slice(weights);
+        changes.words.resize((first + weights.len()) * self.width, 0);
+        let words = &mut changes.words[first * self.width..];
+        let mut dropped = Vec::new();
+        for RowColumn { expression, data_type, place, drops_null } in &self.columns {
+            let array = expression.evaluate(batch).map_err(blame)?;
+            if *drops_null && array.null_count() > 0 {
+                dropped.extend((0..array.len()).filter(|&i| array.is_null(i)).map(|i| first + i));
             }
+            encode(&array, *data_type, words, *place, interner);
         }
-        Ok(factors)
+        weigh(&self.factors, batch, weights, &mut changes.factors, blame)?;
+        if !dropped.is_empty() {
+            drop_rows(changes, &mut dropped, self.width, self.factors.len());
+        }
+        Ok(())
     }
+}
+
+/// The expressions of the computed columns among an atom's.
+fn computed_by(columns: &[ScanColumn]) -> impl Iterator<Item = &Expr> {
+    columns.iter().filter_map(|c| if let Binding::Computed(e) = &c.binding { Some(e) } else { None })
+}
+
+/// The columns that expressions read, in order.
+fn columns_read<'a>(expressions: impl Iterator<Item = &'a Expr>) -> Vec<usize> {
+    let mut read: Vec<usize> = expressions.flat_map(Expr::columns).collect();
+    read.sort_unstable();
+    read.dedup();
+    read
+}
+
+/// The schema of rows of which some columns are read and the others left out.
+fn schema_with(source: &[(String, DataType)], read: &[usize]) -> SchemaRef {
+    let column = |(i, (name, data_type)): (usize, &(String, DataType))| {
+        (name.clone(), if read.binary_search(&i).is_ok() { *data_type } else { DataType::Null })
+    };
+    schema_of(source.iter().enumerate().map(column))
+}
+
+/// Some columns of the rows that are kept.
+fn filtered(
+    columns: &[ArrayRef],
+    kept: &BooleanArray,
+    read: &[usize],
+    schema: &SchemaRef,
+) -> Result<RecordBatch, KernelError> {
+    let (pick, count) = (FilterBuilder::new(kept).optimize().build(), kept.true_count());
+    let column = |i: usize| match read.binary_search(&i) {
+        Ok(_) => pick.filter(&columns[i]).map_err(|e| internal(&e)),
+        Err(_) => Ok(Arc::new(NullArray::new(count)) as ArrayRef),
+    };
+    record_batch(schema, (0..columns.len()).map(column).collect::<Result<_, _>>()?, count)
+}
+
+/// Appends the factors of rows times their change of multiplicity, one row after another; that of NULL is 0.
+fn weigh(
+    factors: &[Expr],
+    batch: &RecordBatch,
+    weights: &[i64],
+    into: &mut Vec<i128>,
+    blame: &dyn Fn(EvalError) -> KernelError,
+) -> Result<(), KernelError> {
+    let (first, count) = (into.len(), factors.len());
+    into.resize(first + weights.len() * count, 0);
+    for (f, expression) in factors.iter().enumerate() {
+        let array = expression.evaluate(batch).map_err(blame)?;
+        let places = into[first..].iter_mut().skip(f).step_by(count).zip(weights);
+        if let Some(values) = array.as_primitive_opt::<Int64Type>().filter(|values| values.null_count() == 0) {
+            // two factors of 64 bits
+            places.zip(values.values()).for_each(|((place, &w), &value)| *place = i128::from(value) * i128::from(w));
+            continue;
+        }
+        for (i, ((place, &weight), value)) in places.zip(exact_values(&array, expression.data_type())?).enumerate() {
+            *place = value.unwrap_or(0).checked_mul(i128::from(weight)).ok_or_else(|| {
+                let message = "a summed value times its multiplicity leaves 128 bits";
+                blame(EvalError { code: "ARITHMETIC_OVERFLOW", message: message.to_owned(), row: Some(i) })
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// The values of an integer or decimal column, decimals unscaled.

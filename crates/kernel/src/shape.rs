@@ -5,13 +5,40 @@
 //! enumeration finds it. NULL is represented apart: a node with nullable columns has one more word for every 64 columns or part of
 //! them, a bit mask of its NULL columns, which is part of the row's identity (and the words of a NULL column are zero).
 
+use serde::Deserialize;
+
 /// A variable: how many words it takes and whether it can be NULL inside the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct VariableShape {
     /// One word, or two for decimals of more than 18 digits.
     pub words: usize,
-    /// Join variables are never NULL.
+    /// Whether rows have a NULL bit for it. A key that is NULL is a key like any other (NULL = NULL matches), so rows that must not match
+    /// are dropped before they reach the tree.
     pub nullable: bool,
+    /// Whether a row of an atom may be NULL there, not only a phantom.
+    pub null_in_rows: bool,
+}
+
+/// What a hub asks of a parent row, and what it adds to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EdgeKind {
+    /// The row needs an alive row on every side; these are part of the result.
+    #[default]
+    Required,
+    /// The row needs an alive row below, which counts once whatever their number; never connex.
+    Exists,
+    /// The row needs that there is no alive row below; never connex.
+    Forbids,
+    /// The row needs nothing; while there is no alive row below, the child's subtree contributes one phantom.
+    Optional,
+}
+
+impl EdgeKind {
+    /// Whether only existence below matters: neither values nor results pass.
+    pub fn is_support_only(self) -> bool {
+        matches!(self, Self::Exists | Self::Forbids)
+    }
 }
 
 /// A node: the rows of an atom, or the counted distinct projection of what is below its guard hub.
@@ -31,6 +58,8 @@ pub struct NodeShape {
     pub factors: Vec<Option<usize>>,
     /// The number of equal atoms the node stands for: their multiplicities multiply.
     pub power: u32,
+    /// The rows are to be stored even where nothing in the tree reads them.
+    pub stores_rows: bool,
 }
 
 /// A hub: the key shared by a parent node and its children.
@@ -40,8 +69,12 @@ pub struct HubShape {
     pub key: Vec<usize>,
     /// The node above; only hub 0 has none.
     pub parent: Option<usize>,
-    /// The nodes below, one side each.
+    /// The nodes below, one side each; exactly one unless the kind is `Required`.
     pub children: Vec<usize>,
+    /// What it asks of a parent row; hub 0 and guards of projections do not forbid and are not optional.
+    pub kind: EdgeKind,
+    /// The annotation of an optional hub's phantom, per component beyond the multiplicity, which is 1.
+    pub phantom: Vec<i128>,
 }
 
 /// A semi-join tree as planned.
@@ -59,6 +92,82 @@ pub struct TreeShape {
     pub set: bool,
     /// Annotation components beyond the multiplicity.
     pub components: usize,
+}
+
+impl NodeShape {
+    /// Whether the entries above say all that is asked of the rows, which are not stored then: a leaf outside the connex part, of one atom.
+    pub fn is_row_free(&self) -> bool {
+        self.atom.is_some() && !self.connex && self.downs.is_empty() && self.power == 1 && !self.stores_rows
+    }
+}
+
+impl TreeShape {
+    /// Per node whether it is connex and below an optional edge: results may bind it to a phantom.
+    pub fn phantom_nodes(&self) -> Vec<bool> {
+        let mut found = vec![false; self.nodes.len()];
+        let mut waiting = vec![(0, false)];
+        while let Some((hub, below_optional)) = waiting.pop() {
+            let hub = &self.hubs[hub];
+            let below_optional = below_optional || hub.kind == EdgeKind::Optional;
+            for &child in hub.children.iter().filter(|&&child| self.nodes[child].connex) {
+                found[child] = below_optional;
+                waiting.extend(self.nodes[child].downs.iter().map(|&down| (down, below_optional)));
+            }
+        }
+        found
+    }
+
+    /// The connex nodes from the root down, level by level.
+    pub fn connex_top_down(&self) -> Vec<usize> {
+        let connex = |&n: &usize| self.nodes[n].connex;
+        let mut order: Vec<usize> = self.hubs[0].children.iter().copied().filter(connex).collect();
+        let mut at = 0;
+        while at < order.len() {
+            let downs = self.nodes[order[at]].downs.iter();
+            order.extend(downs.flat_map(|&hub| self.hubs[hub].children.iter().copied()).filter(connex));
+            at += 1;
+        }
+        order
+    }
+
+    /// Per variable the connex node that results take it from: the one nearest to the root that holds it.
+    pub fn shown_by(&self) -> Vec<Option<usize>> {
+        let mut found = vec![None; self.variables.len()];
+        for node in self.connex_top_down() {
+            for &v in &self.nodes[node].columns {
+                found[v].get_or_insert(node);
+            }
+        }
+        found
+    }
+
+    /// Whether a phantom of a hub may look like results through rows: none of the variables that results take from rows there whenever it
+    /// is not a phantom is free of NULL.
+    pub fn phantom_may_look_real(&self, hub: usize) -> bool {
+        let shown_by = self.shown_by();
+        let mut waiting = vec![hub];
+        while let Some(at) = waiting.pop() {
+            if at != hub && self.hubs[at].kind != EdgeKind::Required {
+                continue;
+            }
+            for &child in self.hubs[at].children.iter().filter(|&&child| self.nodes[child].connex) {
+                let tells = |&v: &usize| shown_by[v] == Some(child) && !self.variables[v].null_in_rows;
+                if self.nodes[child].columns.iter().any(tells) {
+                    return false;
+                }
+                waiting.extend(&self.nodes[child].downs);
+            }
+        }
+        true
+    }
+
+    /// Makes the variables nullable that a phantom shows as NULL.
+    pub fn allow_phantoms(&mut self) {
+        let phantom_nodes = self.phantom_nodes();
+        for (v, node) in self.shown_by().into_iter().enumerate() {
+            self.variables[v].nullable |= node.is_some_and(|node| phantom_nodes[node]);
+        }
+    }
 }
 
 /// Columns per mask word.
@@ -202,15 +311,28 @@ pub struct HeadLayout {
     pub words: Vec<EmittedWord>,
 }
 
-/// Chooses for every head variable the connex node nearest to the root that holds it.
-pub fn head_layout(shape: &TreeShape, top_down: &[usize]) -> HeadLayout {
+impl HeadLayout {
+    /// The emitted mask columns, and the bits of each that say something of a head column. Other bits are those of columns of the same rows
+    /// that results take from elsewhere.
+    pub fn masks(&self) -> Vec<(usize, u64)> {
+        let mut masks: Vec<(usize, u64)> = Vec::new();
+        for (word, bit) in self.columns.iter().filter_map(|column| column.null) {
+            match masks.iter_mut().find(|(of, _)| *of == word) {
+                Some((_, bits)) => *bits |= 1 << bit,
+                None => masks.push((word, 1 << bit)),
+            }
+        }
+        masks
+    }
+}
+
+/// The layout of the results of a tree: every head variable comes from the connex node nearest to the root that holds it.
+pub fn head_layout(shape: &TreeShape) -> HeadLayout {
     let mut layout = HeadLayout::default();
     let mut masked = Vec::new();
+    let shown_by = shape.shown_by();
     for &v in &shape.head {
-        let node = *top_down
-            .iter()
-            .find(|&&n| shape.nodes[n].connex && shape.nodes[n].columns.contains(&v))
-            .expect("every head variable occurs in a connex node");
+        let node = shown_by[v].expect("every head variable occurs in a connex node");
         let rows = row_layout(&shape.nodes[node].columns, &shape.variables);
         let place = shape.nodes[node].columns.iter().position(|&c| c == v).expect("found above");
         let (first, words) = (layout.words.len(), shape.variables[v].words);

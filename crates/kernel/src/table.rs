@@ -1,20 +1,25 @@
 //! Base tables: all columns of every row, with multiplicities, shared by the views of a session.
 //!
 //! A batch is *staged*: encoded, resolved to rows, netted by row, and judged on the state after it. A staged batch has reserved its new
-//! rows and key entries but changed no multiplicity; it is then either committed or unstaged, which restores the table exactly.
+//! rows but changed no multiplicity; it is then either committed or unstaged, which restores the table exactly.
 //! Rows that a commit leaves without multiplicity are freed by `finish`, after the views have decoded their deltas.
 //!
-//! Cost: one probe per row of the batch, one more for tables with a primary key.
+//! A table may also keep nothing: its changes then pass to the views as they come (see `table_pass`).
+//!
+//! Cost: one probe per row of the batch; one more where a primary key comes that is there already.
 
-use crate::codec::{self, Place, words_of};
+use crate::codec::{self, Place, normalised, words_of};
 use crate::error::KernelError;
 use crate::flow::text_ranges;
+use crate::hash::hash_each;
 use crate::interner::Interner;
-use crate::key_index::{KeyIndex, hash_key};
 use crate::pool::WordPool;
 use crate::retention::{Moves, Retention, RetentionLog, Window};
-use crate::rows::{NONE, Rows};
+use crate::row_store::{BLOCK, RowStore};
+use crate::rows::NONE;
 use crate::shape::{NullPlace, mask_words, null_place};
+use crate::table_pass::{Passed, Passing};
+use crate::trim::trim_buffer;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use everview_expr::{DataType, Expr};
@@ -38,14 +43,13 @@ pub struct BaseColumn {
 }
 
 impl Staged {
-    /// The changes at the positions that `pick` selects.
+    /// The changes at these positions.
     #[must_use]
-    pub fn select(&self, pick: impl Fn(usize) -> bool) -> Self {
-        let positions: Vec<usize> = (0..self.rows.len()).filter(|&i| pick(i)).collect();
+    pub fn select(&self, positions: impl Iterator<Item = usize> + Clone) -> Self {
         Self {
-            rows: positions.iter().map(|&i| self.rows[i]).collect(),
-            weights: positions.iter().map(|&i| self.weights[i]).collect(),
-            sources: positions.iter().map(|&i| self.sources[i]).collect(),
+            rows: positions.clone().map(|i| self.rows[i]).collect(),
+            weights: positions.clone().map(|i| self.weights[i]).collect(),
+            sources: positions.map(|i| self.sources[i]).collect(),
             ..Self::default()
         }
     }
@@ -76,6 +80,11 @@ pub struct Staged {
     pub weights: Vec<i64>,
     /// The row of the user's batch each came from.
     pub sources: Vec<u32>,
+    /// Columns of the user's batch, if its rows are these, one by one: what expressions read of them is what would be decoded of the rows.
+    /// Texts are left out: in the batch they may be longer than columns can be, or not padded.
+    pub(crate) columns: Vec<Option<ArrayRef>>,
+    /// Rows come that may have the primary key of others, or are there more than once.
+    may_share_keys: bool,
     /// Rows that the commit left without multiplicity.
     emptied: Vec<u32>,
     /// For windows: the copies that come, in the order of the batch.
@@ -84,6 +93,15 @@ pub struct Staged {
     pub(crate) missed: u64,
     pub(crate) moves: Moves,
     log: Option<RetentionLog>,
+    /// The changes of a table that keeps nothing; there are no rows then.
+    pub(crate) passing: Option<Passing>,
+}
+
+impl Staged {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.passing.as_ref().is_none_or(Passing::is_empty)
+    }
 }
 
 /// A base table.
@@ -93,17 +111,29 @@ pub struct BaseTable {
     columns: Vec<BaseColumn>,
     mask: Option<usize>,
     width: usize,
-    rows: Rows,
-    key: Option<KeyIndex>,
+    rows: RowStore,
+    /// The positions of the primary key's columns.
+    key: Vec<usize>,
+    /// The words of a row that are the primary key.
+    key_words: Vec<usize>,
     text_words: Vec<usize>,
+    /// The rows of a batch as words, kept for its memory.
+    matrix: Vec<u64>,
     /// Casts that pad CHAR(n) and check VARCHAR(n).
     pub(crate) fits: Vec<Option<Expr>>,
     /// Sum of the multiplicities.
     total: i64,
     pub(crate) retention: Option<Retention>,
+    /// Of a table that keeps no rows, what has passed.
+    pub(crate) passed: Option<Passed>,
 }
 
 impl BaseTable {
+    /// A table that keeps no rows: its changes pass to the views.
+    pub fn passing(name: String, columns: &[(String, DataType, bool)]) -> Result<Self, KernelError> {
+        Ok(Self { passed: Some(Passed::default()), ..Self::new(name, columns, &[], None)? })
+    }
+
     /// An empty table; `key` lists the positions of the primary key's columns.
     pub fn new(
         name: String,
@@ -127,15 +157,13 @@ impl BaseTable {
             let first = columns[column].offset;
             first..first + words_of(columns[column].data_type)
         };
-        let key_words = key.iter().flat_map(words).collect();
+        let key_words: Vec<usize> = key.iter().flat_map(words).collect();
         let fits = columns.iter().map(fit).collect::<Result<_, _>>()?;
         Ok(Self {
-            rows: Rows::new(width, 0, 0, true),
-            key: (!key.is_empty()).then(|| KeyIndex {
-                columns: key.to_vec(),
-                words: key_words,
-                index: HashTable::new(),
-            }),
+            rows: RowStore::new(width, key_words.clone()),
+            key: key.to_vec(),
+            key_words,
+            matrix: Vec::new(),
             text_words: columns.iter().filter(|c| codec::is_text(c.data_type)).map(|c| c.offset).collect(),
             name,
             mask,
@@ -144,6 +172,7 @@ impl BaseTable {
             columns,
             total: 0,
             retention: window.map(Retention::new),
+            passed: None,
         })
     }
 
@@ -158,7 +187,7 @@ impl BaseTable {
     }
 
     /// The rows.
-    pub(crate) fn rows(&self) -> &Rows {
+    pub(crate) fn rows(&self) -> &RowStore {
         &self.rows
     }
 
@@ -197,12 +226,12 @@ impl BaseTable {
 
     /// Whether no row is held.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.len() == 0
     }
 
     /// Bytes held, without texts.
     pub fn bytes(&self) -> usize {
-        self.rows.bytes() + self.key.as_ref().map_or(0, |k| k.index.allocation_size())
+        self.rows.bytes()
     }
 
     /// All rows as a staged batch, for views created on a loaded table; those of a window run by run in order of expiry.
@@ -244,10 +273,13 @@ impl BaseTable {
         ignore_missing: bool,
         interner: &mut Interner,
     ) -> Result<Staged, KernelError> {
+        if self.passed.is_some() {
+            return self.stage_passing(change, ignore_missing, interner);
+        }
         let mut staged = Staged::default();
         self.check_size(change)?;
         let outcome = match change {
-            Change::Rows(columns, weights) => self.stage_rows(columns, Some(weights), &mut staged, interner),
+            Change::Rows(columns, weights) => self.stage_rows(columns, weights, &mut staged, interner),
             Change::Upsert { columns, must_exist } => self.stage_upsert(columns, *must_exist, &mut staged, interner),
             Change::DeleteKeys(columns) => self.stage_key_deletes(columns, ignore_missing, &mut staged, interner),
         };
@@ -260,46 +292,80 @@ impl BaseTable {
             return Err(error);
         }
         self.drop_unchanged(&mut staged);
-        if let Err(error) = self.stage_keys(&staged, interner) {
+        if let Err(error) = self.check_keys(&staged, interner) {
             self.drop_new_rows(&staged);
             return Err(error);
         }
+        if let Change::Rows(columns, weights) = change
+            && weights.len() == staged.rows.len()
+            && self.retention.is_none()
+        {
+            staged.columns = columns.iter().enumerate().map(|(i, array)| self.as_decoded(i, array)).collect();
+        }
         Ok(staged)
+    }
+
+    /// A column as it would be decoded, unless it is one of texts.
+    fn as_decoded(&self, column: usize, array: &ArrayRef) -> Option<ArrayRef> {
+        let data_type = self.columns[column].data_type;
+        let is_same = !codec::is_text(data_type) && *array.data_type() == data_type.arrow();
+        is_same.then(|| normalised(array.clone()))
     }
 
     /// Refuses batches after which multiplicities could leave 64 bits: then none does, in this table or in a view.
     fn check_size(&self, change: &Change) -> Result<(), KernelError> {
         let Change::Rows(_, weights) = change else { return Ok(()) };
         let moved = weights.iter().fold(0u64, |sum, weight| sum.saturating_add(weight.unsigned_abs()));
-        if moved.saturating_add(self.total.unsigned_abs()) > MOST_ROWS {
-            let mut error =
-                KernelError::new("TOO_MANY_ROWS", format!("table `{}` would hold more than 2^62 rows", self.name));
-            error.table = Some(self.name.clone());
-            return Err(error.with_hint("check the values of _multiplicity"));
+        self.check_total(moved, self.total.unsigned_abs(), "would hold")
+    }
+
+    /// Refuses more copies than are ever counted in 64 bits.
+    pub(crate) fn check_total(&self, coming: u64, there: u64, what: &str) -> Result<(), KernelError> {
+        if coming.saturating_add(there) <= MOST_ROWS {
+            return Ok(());
         }
-        Ok(())
+        let message = format!("table `{}` {what} more than 2^62 rows", self.name);
+        Err(KernelError::of_table("TOO_MANY_ROWS", &self.name, message).with_hint("check the values of _multiplicity"))
     }
 
     fn stage_rows(
         &mut self,
         columns: &[ArrayRef],
-        weights: Option<&[i64]>,
+        weights: &[i64],
         staged: &mut Staged,
         interner: &mut Interner,
     ) -> Result<(), KernelError> {
-        let matrix = self.encode_rows(columns, interner)?;
-        let count = columns.first().map_or(0, Array::len);
-        for i in 0..count {
-            let weight = weights.map_or(1, |w| w[i]);
-            let words = &matrix[i * self.width..(i + 1) * self.width];
-            self.pend(words, weight, i as u32, staged);
+        let mut matrix = std::mem::take(&mut self.matrix);
+        let encoded = self.encode_rows(columns, &mut matrix, interner);
+        if encoded.is_ok() {
+            self.rows.reserve(weights.iter().filter(|&&weight| weight > 0).count());
+            let mut found = Vec::with_capacity(weights.len().min(BLOCK));
+            for (block, (rows, weights)) in matrix.chunks(BLOCK * self.width).zip(weights.chunks(BLOCK)).enumerate() {
+                self.rows.find_block(rows, &mut found);
+                for (at, (&(row, hash), &weight)) in found.iter().zip(weights).enumerate() {
+                    let (row, is_beside) = match row {
+                        NONE => self.rows.find_or_insert_hashed(&rows[at * self.width..(at + 1) * self.width], hash),
+                        row => (row, false),
+                    };
+                    staged.may_share_keys |= is_beside;
+                    self.pend(row, weight, (block * BLOCK + at) as u32, staged);
+                }
+            }
         }
-        Ok(())
+        self.matrix = matrix;
+        encoded
     }
 
     /// Adds to the pending change of the row with these words.
-    fn pend(&mut self, words: &[u64], weight: i64, source: u32, staged: &mut Staged) {
-        let (row, _) = self.rows.find_or_insert(words);
+    fn pend_words(&mut self, words: &[u64], weight: i64, source: u32, staged: &mut Staged) {
+        let (row, is_beside) = self.rows.find_or_insert(words);
+        staged.may_share_keys |= is_beside;
+        self.pend(row, weight, source, staged);
+    }
+
+    /// Adds to the pending change of a row.
+    #[inline]
+    fn pend(&mut self, row: u32, weight: i64, source: u32, staged: &mut Staged) {
         if weight > 0 && self.retention.is_some() {
             staged.arrivals.push((row, weight));
         }
@@ -324,32 +390,35 @@ impl BaseTable {
         staged: &mut Staged,
         interner: &mut Interner,
     ) -> Result<(), KernelError> {
-        let matrix = self.encode_rows(columns, interner)?;
-        let Some(key) = &self.key else { return Err(self.needs_key("an upsert")) };
-        let key_words = key.words.clone();
+        if self.key.is_empty() {
+            return Err(self.needs_key("an upsert"));
+        }
+        let mut matrix = Vec::new();
+        self.encode_rows(columns, &mut matrix, interner)?;
+        let key_words = self.key_words.clone();
+        let hash_key = |words: &[u64]| hash_each(key_words.iter().map(|&word| words[word]));
         let mut seen: HashTable<usize> = HashTable::new();
         let width = self.width;
         let row_words = |i: usize| &matrix[i * width..(i + 1) * width];
         let mut kept = Vec::new();
         for i in (0..columns.first().map_or(0, Array::len)).rev() {
-            let hash = hash_key(&key_words, row_words(i));
+            let hash = hash_key(row_words(i));
             let same = |&other: &usize| key_words.iter().all(|&w| row_words(other)[w] == row_words(i)[w]);
             if seen.find(hash, same).is_none() {
-                seen.insert_unique(hash, i, |&other| hash_key(&key_words, row_words(other)));
+                seen.insert_unique(hash, i, |&other| hash_key(row_words(other)));
                 kept.push(i);
             }
         }
         for &i in kept.iter().rev() {
             let words = row_words(i);
             if let Some(old) = self.find_by_key(words) {
-                let old = self.rows.values(old).to_vec();
-                self.pend(&old, -1, i as u32, staged);
+                self.pend(old, -1, i as u32, staged);
             } else if must_exist {
                 return Err(self
                     .no_such_key(words, i, interner)
                     .with_hint("use upsert to insert rows that are not there"));
             }
-            self.pend(words, 1, i as u32, staged);
+            self.pend_words(words, 1, i as u32, staged);
         }
         Ok(())
     }
@@ -365,10 +434,7 @@ impl BaseTable {
         for i in 0..columns.first().map_or(0, Array::len) {
             let words = &matrix[i * self.width..(i + 1) * self.width];
             match self.find_by_key(words) {
-                Some(old) if self.rows.stamp(old) == NONE => {
-                    let old = self.rows.values(old).to_vec();
-                    self.pend(&old, -1, i as u32, staged);
-                }
+                Some(old) if self.rows.stamp(old) == NONE => self.pend(old, -1, i as u32, staged),
                 Some(_) => {} // the key is named twice
                 None if ignore_missing => {}
                 None if self.key_may_have_expired() => staged.missed += 1,
@@ -383,18 +449,14 @@ impl BaseTable {
     }
 
     fn no_such_key(&self, words: &[u64], row: usize, interner: &Interner) -> KernelError {
-        let columns = self.key.as_ref().map_or(&[][..], |key| &key.columns);
-        let text = self.describe(words, columns, interner);
+        let text = self.describe(words, &self.key, interner);
         KernelError::in_row("ROW_NOT_FOUND", &self.name, row, format!("there is no row with the key {text}"))
     }
 
     fn needs_key(&self, what: &str) -> KernelError {
-        let mut error = KernelError::new(
-            "NO_PRIMARY_KEY",
-            format!("{what} needs a primary key and table `{}` has none", self.name),
-        );
-        error.table = Some(self.name.clone());
-        error.with_hint("declare PRIMARY KEY (...) in CREATE TABLE, or pass whole rows")
+        let message = format!("{what} needs a primary key and table `{}` has none", self.name);
+        KernelError::of_table("NO_PRIMARY_KEY", &self.name, message)
+            .with_hint("declare PRIMARY KEY (...) in CREATE TABLE, or pass whole rows")
     }
 
     /// Rows in which only the words of the primary key are set.
@@ -404,9 +466,11 @@ impl BaseTable {
         what: &str,
         interner: &mut Interner,
     ) -> Result<Vec<u64>, KernelError> {
-        let Some(key) = &self.key else { return Err(self.needs_key(what)) };
+        if self.key.is_empty() {
+            return Err(self.needs_key(what));
+        }
         let mut matrix = vec![0; columns.first().map_or(0, Array::len) * self.width];
-        for (array, &column) in columns.iter().zip(&key.columns) {
+        for (array, &column) in columns.iter().zip(&self.key) {
             self.check_not_null(column, array)?;
             let spec = &self.columns[column];
             let place = Place { stride: self.width, offset: spec.offset, null: None };
@@ -415,19 +479,34 @@ impl BaseTable {
         Ok(matrix)
     }
 
-    pub(crate) fn encode_rows(&self, columns: &[ArrayRef], interner: &mut Interner) -> Result<Vec<u64>, KernelError> {
-        let count = columns.first().map_or(0, Array::len);
-        let mut matrix = vec![0; count * self.width];
+    /// Writes whole rows into a matrix, whatever it had.
+    pub(crate) fn encode_rows(
+        &self,
+        columns: &[ArrayRef],
+        matrix: &mut Vec<u64>,
+        interner: &mut Interner,
+    ) -> Result<(), KernelError> {
+        let words = columns.first().map_or(0, Array::len) * self.width;
+        if columns.iter().all(|array| array.logical_null_count() == 0) {
+            // every word is written but for the masks
+            matrix.resize(words, 0);
+            if let Some(mask) = self.mask {
+                matrix.chunks_exact_mut(self.width).for_each(|row| row[mask..].fill(0));
+            }
+        } else {
+            matrix.clear();
+            matrix.resize(words, 0);
+        }
         for (position, array) in columns.iter().enumerate() {
             let spec = &self.columns[position];
             self.check_not_null(position, array)?;
             let place = Place { stride: self.width, offset: spec.offset, null: self.null(position) };
-            self.encode_fitted(position, array, &mut matrix, place, interner)?;
+            self.encode_fitted(position, array, matrix, place, interner)?;
         }
-        Ok(matrix)
+        Ok(())
     }
 
-    fn check_not_null(&self, column: usize, array: &ArrayRef) -> Result<(), KernelError> {
+    pub(crate) fn check_not_null(&self, column: usize, array: &ArrayRef) -> Result<(), KernelError> {
         let Some(nulls) = array.logical_nulls().filter(|n| n.null_count() > 0 && !self.columns[column].nullable) else {
             return Ok(());
         };
@@ -446,6 +525,7 @@ impl BaseTable {
         for i in 0..staged.rows.len() {
             let row = staged.rows[i];
             let before = self.rows.weight(row);
+            staged.may_share_keys |= before + staged.weights[i] > 1;
             if before + staged.weights[i] >= 0 {
                 continue;
             }
@@ -486,46 +566,22 @@ impl BaseTable {
         staged.sources.truncate(kept);
     }
 
-    /// Updates the key index for the rows that leave and come; refuses two rows with one key.
-    fn stage_keys(&mut self, staged: &Staged, interner: &mut Interner) -> Result<(), KernelError> {
-        let Some(mut key) = self.key.take() else { return Ok(()) };
-        let mut refused = None;
-        for (i, &row) in staged.rows.iter().enumerate() {
-            if self.rows.weight(row) + staged.weights[i] == 0 {
-                key.remove(row, &self.rows);
-            }
-        }
-        let mut added = 0;
-        for (i, &row) in staged.rows.iter().enumerate() {
-            let after = self.rows.weight(row) + staged.weights[i];
-            let comes = self.rows.weight(row) == 0;
-            let same =
-                if after > 1 { Some(row) } else { key.find(self.rows.values(row), &self.rows).filter(|_| comes) };
-            if let Some(same) = same {
-                refused = Some((i, self.rows.weight(same) > 0));
-                break;
-            }
-            if comes {
-                key.insert(row, &self.rows);
-            }
-            added = i + 1;
-        }
-        let Some((at, held)) = refused else {
-            self.key = Some(key);
+    /// Refuses two rows with one key.
+    fn check_keys(&mut self, staged: &Staged, interner: &Interner) -> Result<(), KernelError> {
+        if self.key.is_empty() || !staged.may_share_keys {
             return Ok(());
-        };
-        for &row in staged.rows[..added].iter().filter(|&&row| self.rows.weight(row) == 0) {
-            key.remove(row, &self.rows);
         }
         for (i, &row) in staged.rows.iter().enumerate() {
-            if self.rows.weight(row) > 0 && self.rows.weight(row) + staged.weights[i] == 0 {
-                key.insert(row, &self.rows);
-            }
+            self.rows.set_stamp(row, i as u32);
         }
-        let text = self.describe(self.rows.values(staged.rows[at]), &key.columns, interner);
-        self.key = Some(key);
+        let refused = (0..staged.rows.len()).find_map(|i| self.with_same_key(staged, i).map(|other| (i, other)));
+        for &row in &staged.rows {
+            self.rows.set_stamp(row, NONE);
+        }
+        let Some((at, other)) = refused else { return Ok(()) };
+        let text = self.describe(self.rows.values(staged.rows[at]), &self.key, interner);
         let source = staged.sources[at] as usize;
-        Err(if held {
+        Err(if self.rows.weight(other) > 0 {
             let message = format!("a row with the primary key {text} is there already");
             KernelError::in_row("DUPLICATE_KEY", &self.name, source, message)
                 .with_hint("use upsert to replace rows by key, or delete the old row in the same batch")
@@ -536,9 +592,23 @@ impl BaseTable {
         })
     }
 
+    /// A row that stays or comes before the `i`-th of a staged batch and has its key, where that comes; itself, if it is there twice.
+    fn with_same_key(&self, staged: &Staged, i: usize) -> Option<u32> {
+        let row = staged.rows[i];
+        let before = self.rows.weight(row);
+        if before + staged.weights[i] > 1 {
+            return Some(row);
+        }
+        let is_there = |&other: &u32| {
+            let (weight, stamp) = (self.rows.weight(other), self.rows.stamp(other));
+            if weight > 0 { stamp == NONE || weight + staged.weights[stamp as usize] > 0 } else { stamp < i as u32 }
+        };
+        if before > 0 { None } else { self.rows.with_key(self.rows.values(row)).find(is_there) }
+    }
+
     /// The row with the primary key found in these words (of a whole row).
     pub(crate) fn find_by_key(&self, words: &[u64]) -> Option<u32> {
-        self.key.as_ref()?.find(words, &self.rows)
+        self.rows.with_key(words).find(|&row| self.rows.weight(row) > 0)
     }
 
     fn drop_new_rows(&mut self, staged: &Staged) {
@@ -551,28 +621,19 @@ impl BaseTable {
 
     /// Takes a staged batch back before it was committed.
     pub fn unstage(&mut self, staged: &Staged) {
-        if let Some(mut key) = self.key.take() {
-            for &row in staged.rows.iter().filter(|&&row| self.rows.weight(row) == 0) {
-                key.remove(row, &self.rows);
-            }
-            for (i, &row) in staged.rows.iter().enumerate() {
-                if self.rows.weight(row) > 0 && self.rows.weight(row) + staged.weights[i] == 0 {
-                    key.insert(row, &self.rows);
-                }
-            }
-            self.key = Some(key);
-        }
         self.drop_new_rows(staged);
     }
 
     /// Commits a staged batch; `finish` must follow.
     pub fn commit(&mut self, staged: &mut Staged, interner: &mut Interner) {
+        self.note_passing(staged, true);
         staged.log = self.retention.as_mut().map(|retention| retention.commit(&staged.moves));
         self.add_weights(staged, 1, interner);
     }
 
     /// Undoes a commit that `finish` has not sealed; the batch is staged again afterwards.
     pub fn uncommit(&mut self, staged: &mut Staged, interner: &mut Interner) {
+        self.note_passing(staged, false);
         if let (Some(retention), Some(log)) = (&mut self.retention, staged.log.take()) {
             retention.uncommit(&log);
         }
@@ -615,11 +676,8 @@ impl BaseTable {
 
     /// Gives memory back if there is much to give.
     pub fn give_back(&mut self) {
-        if self.rows.give_back()
-            && let Some(key) = &mut self.key
-        {
-            key.give_back(&self.rows);
-        }
+        self.rows.give_back();
+        trim_buffer(&mut self.matrix);
     }
 
     /// Gives up the texts of the rows held; the table is dropped afterwards.
@@ -630,17 +688,10 @@ impl BaseTable {
     }
 
     fn describe(&self, words: &[u64], columns: &[usize], interner: &Interner) -> String {
-        let pool = WordPool::default();
         let parts = columns.iter().map(|&column| {
             let spec = &self.columns[column];
-            let high = (words_of(spec.data_type) == 2).then(|| vec![words[spec.offset + 1]]);
-            let value = if self.is_null(words, column) {
-                "NULL".to_owned()
-            } else {
-                let array = codec::decode(spec.data_type, vec![words[spec.offset]], high, None, interner, &pool);
-                crate::display::value(&array, 0)
-            };
-            format!("{}={value}", spec.name)
+            let is_null = self.is_null(words, column);
+            format!("{}={}", spec.name, codec::value_text(spec.data_type, &words[spec.offset..], is_null, interner))
         });
         format!("({})", parts.collect::<Vec<_>>().join(", "))
     }

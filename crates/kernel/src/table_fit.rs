@@ -38,7 +38,13 @@ impl BaseTable {
     }
 
     /// The texts of some rows of a batch, from its row `first` on, as their type has them.
-    fn fit(&self, column: usize, cast: &Expr, array: &ArrayRef, first: usize) -> Result<ArrayRef, KernelError> {
+    pub(crate) fn fit(
+        &self,
+        column: usize,
+        cast: &Expr,
+        array: &ArrayRef,
+        first: usize,
+    ) -> Result<ArrayRef, KernelError> {
         let schema = Schema::new(vec![Field::new("value", array.data_type().clone(), true)]);
         let batch = RecordBatch::try_new(Arc::new(schema), vec![array.clone()]).map_err(|e| internal(&e))?;
         cast.evaluate(&batch).map_err(|error| {
@@ -51,7 +57,7 @@ impl BaseTable {
 }
 
 /// Some rows of a column in an array of their own: a slice keeps its offsets, and Arrow casts by these.
-fn copy(array: &ArrayRef, rows: &Range<usize>) -> Result<ArrayRef, KernelError> {
+pub(crate) fn copy(array: &ArrayRef, rows: &Range<usize>) -> Result<ArrayRef, KernelError> {
     let positions = UInt64Array::from_iter_values(rows.clone().map(|row| row as u64));
     arrow_select::take::take(array, &positions, None).map_err(|e| internal(&e))
 }

@@ -8,7 +8,8 @@ use arrow_array::{Array, ArrayRef};
 impl BaseTable {
     /// How many copies of each of these whole rows the table holds.
     pub fn copies_of(&self, columns: &[ArrayRef], interner: &mut Interner) -> Result<Vec<i64>, KernelError> {
-        let matrix = self.encode_rows(columns, interner)?;
+        let mut matrix = Vec::new();
+        self.encode_rows(columns, &mut matrix, interner)?;
         let count = columns.first().map_or(0, Array::len);
         let words = |i: usize| &matrix[i * self.width()..(i + 1) * self.width()];
         Ok((0..count).map(|i| self.rows().find(words(i)).map_or(0, |row| self.rows().weight(row))).collect())

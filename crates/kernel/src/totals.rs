@@ -1,8 +1,8 @@
 //! Answers from the tree without enumeration: the annotation of one result, the number of results.
 
 use crate::annotation;
-use crate::rows::ALIVE;
-use crate::shape::KeySpec;
+use crate::rows::{ALIVE, NONE, PHANTOM};
+use crate::shape::{KeySpec, NullPlace, TreeShape};
 use crate::tree::Tree;
 
 /// How to find a connex node's row, given the emitted words of a result.
@@ -11,9 +11,13 @@ pub(crate) struct Locator {
     node: usize,
     /// Cuts the node's words out of the emitted ones.
     row: KeySpec,
+    /// For a node that may be a phantom: the locator of the node above it, and the hub between them.
+    above: Option<(usize, usize)>,
+    /// The emitted NULL bits of the variables that results take from the node.
+    shown: Vec<NullPlace>,
 }
 
-/// How to find all rows of a result.
+/// How to find all rows of a result, those above before those below.
 #[derive(Debug)]
 pub struct ResultLocator {
     nodes: Vec<Locator>,
@@ -24,18 +28,29 @@ pub struct ResultLocator {
 pub struct TotalScratch {
     words: Vec<u64>,
     weight: Vec<i128>,
+    rows: Vec<u32>,
 }
 
 impl Tree {
     /// How to find the rows of a result given its emitted words.
-    pub fn result_locator(&self, shape: &crate::shape::TreeShape) -> ResultLocator {
+    pub fn result_locator(&self, shape: &TreeShape) -> ResultLocator {
         let head = |v: usize| self.head.columns[shape.head.iter().position(|&h| h == v).expect("a head variable")];
-        let nodes = (0..shape.nodes.len()).filter(|&n| shape.nodes[n].connex).map(|node| {
-            let columns = &shape.nodes[node].columns;
-            let words = columns.iter().flat_map(|&v| head(v).first..head(v).first + head(v).words).collect();
-            Locator { node, row: KeySpec::new(words, columns.iter().map(|&v| head(v).null).collect()) }
-        });
-        ResultLocator { nodes: nodes.collect() }
+        let order = shape.connex_top_down();
+        let locator = |&node: &usize| {
+            let source = &self.nodes[node];
+            let words = source.columns.iter().flat_map(|&v| head(v).first..head(v).first + head(v).words).collect();
+            let above = source.up.filter(|_| source.has_phantom).map(|(hub, _)| {
+                let parent = self.edges[hub].parent;
+                (order.iter().position(|&n| n == parent).expect("the node above is connex"), hub)
+            });
+            Locator {
+                node,
+                row: KeySpec::new(words, source.columns.iter().map(|&v| head(v).null).collect()),
+                above,
+                shown: source.shown.iter().filter_map(|&v| head(v).null).collect(),
+            }
+        };
+        ResultLocator { nodes: order.iter().map(locator).collect() }
     }
 
     /// The annotation of the result with these emitted words: all zeros if there is no such result. Returns whether it overflowed.
@@ -46,26 +61,42 @@ impl Tree {
         into: &mut [i128],
         scratch: &mut TotalScratch,
     ) -> bool {
-        let TotalScratch { words, weight } = scratch;
+        let TotalScratch { words, weight, rows } = scratch;
         weight.resize(into.len(), 0);
         into.fill(0);
         if self.is_empty() {
             return false;
         }
-        self.own(self.top, 0, into);
-        let mut overflow = self.times_below(self.top, 0, None, into);
-        for Locator { node, row } in &locator.nodes {
+        let mut overflow = self.annotation(self.top, 0, into);
+        rows.clear();
+        for Locator { node, row, above, shown } in &locator.nodes {
+            if above.is_some_and(|(at, hub)| self.binds_phantom(rows[at], hub)) {
+                let is_null = |&(word, bit): &NullPlace| emitted[word] >> bit & 1 == 1;
+                if !shown.iter().all(is_null) {
+                    into.fill(0);
+                    return false;
+                }
+                rows.push(PHANTOM);
+                continue; // its annotation is 1
+            }
             row.cut(|at| emitted[at], words);
             self.counters.probes += 1;
             let Some(row) = self.find_row(*node, words).filter(|&row| self.nodes[*node].rows.has(row, ALIVE)) else {
                 into.fill(0);
                 return false;
             };
-            self.own(*node, row, weight);
-            overflow |= self.times_below(*node, row, None, weight);
+            rows.push(row);
+            overflow |= self.annotation(*node, row, weight);
             overflow |= annotation::multiply(into, weight);
         }
         overflow
+    }
+
+    /// Whether results through a row above a hub bind what is below it to phantoms.
+    fn binds_phantom(&self, row: u32, hub: usize) -> bool {
+        let edge = &self.edges[hub];
+        let parent = &self.nodes[edge.parent];
+        parent.has_phantom && row == PHANTOM || edge.shows_phantom(parent.rows.down(row, edge.down))
     }
 
     /// The row of a node with these words.
@@ -75,7 +106,7 @@ impl Tree {
             return self.nodes[node].rows.find(words);
         }
         let guard = &self.edges[self.nodes[node].downs[0]].hub;
-        guard.find(words).map(|entry| guard.parent_list(entry).0)
+        guard.find(words).map(|entry| guard.parent_list(entry).0).filter(|&row| row != NONE)
     }
 
     /// Whether there are no results.
@@ -103,17 +134,19 @@ impl Tree {
             for row in source.rows.ids().filter(|&row| source.rows.has(row, ALIVE)) {
                 let mut count = 1i128;
                 if !distinct && !self.set {
-                    self.own(node, row, &mut weight);
-                    if self.times_below(node, row, None, &mut weight) {
+                    if self.annotation(node, row, &mut weight) {
                         return None;
                     }
                     count = weight[0];
                 }
-                for (place, &hub) in source.downs.iter().enumerate() {
+                for (down, &hub) in source.downs.iter().enumerate() {
                     let edge = &self.edges[hub];
-                    let entry = source.rows.down(row, place) as usize;
+                    let entry = source.rows.down(row, down);
+                    if edge.shows_phantom(entry) {
+                        continue;
+                    }
                     for &side in &edge.connex_sides {
-                        count = count.checked_mul(sums[hub][entry * edge.hub.sides() + side])?;
+                        count = count.checked_mul(sums[hub][entry as usize * edge.hub.sides() + side])?;
                     }
                 }
                 let Some((hub, side)) = source.up else { return Some(count) };

@@ -2,24 +2,31 @@
 //!
 //! Nodes and hubs alternate from hub 0 down. The tree adds one node of its own above hub 0: the *top*, a projection with no
 //! columns and one row, so that every hub has a parent and "the result is not empty" is "the top row is alive".
+//! Any other projection has one row per entry of its guard that is complete: where a side is missing there would be nothing to project.
 //!
 //! A batch is applied atom by atom. For one atom: rows change, every hub entry touched is settled once, and only entries whose
-//! support or value differs afterwards reach the rows above (`settle`). At the lowest connex node on the way, the rows whose
-//! annotation changes are the witnesses of the delta (`enumerate`). Rows of the batch carry the marks NEW and DOOMED from the
-//! start to the end of the batch, so that results that would be added by one atom and removed by another are never emitted.
+//! support or value differs afterwards reach the rows above (`edge` says what that means for each kind of edge, `settle` in which
+//! order it happens). At the lowest connex node on the way, the rows whose annotation changes are the witnesses of the delta
+//! (`enumerate`). Rows of the batch carry the marks NEW and DOOMED from the start to the end of the batch, so that results that
+//! would be added by one atom and removed by another are never emitted.
 //!
 //! Cost: one probe per edge for an inserted or deleted row, then pointer chasing. Support edges: `O(lambda_T)` amortised per
 //! change (Change Propagation Without Joins, Theorem 6.6). Value edges: a changed value visits the live parents of its entry if
 //! deltas are wanted, none otherwise; below the connex part it visits all of them.
 
-use crate::annotation;
+use crate::codec;
 use crate::counters::Counters;
 use crate::delta::Delta;
+use crate::edge::Edge;
 use crate::enumerate::{Program, Sink};
-use crate::hub::Hub;
+use crate::hash::hash_words;
+use crate::interner::Interner;
 use crate::pending::PendingRows;
-use crate::rows::{ALIVE, LINKED, LIVE, NONE, Rows};
-use crate::shape::{HeadLayout, HubShape, KeySpec, NodeShape, TreeShape, head_layout, key_spec, row_layout};
+use crate::rows::Rows;
+use crate::shape::{EdgeKind, HeadLayout, HubShape, KeySpec, NodeShape, RowLayout, TreeShape};
+use crate::shape::{head_layout, key_spec, row_layout};
+use everview_expr::DataType;
+use hashbrown::HashTable;
 
 /// The net changes of one atom: rows as words, row after row, with the change of multiplicity and of each factor.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +51,36 @@ impl AtomChanges {
             factors: self.factors.iter().map(|f| f.wrapping_neg()).collect(),
             sources: self.sources.clone(),
         }
+    }
+
+    /// The changes with those of equal rows added up, and whether a sum left 128 bits.
+    #[must_use]
+    pub fn netted(&self) -> (Self, bool) {
+        let rows = self.weights.len().max(1);
+        let (width, factors) = (self.words.len() / rows, self.factors.len() / rows);
+        let (mut net, mut overflow) = (Self::default(), false);
+        let mut index: HashTable<u32> = HashTable::with_capacity(rows);
+        for (i, &weight) in self.weights.iter().enumerate() {
+            let words = &self.words[i * width..(i + 1) * width];
+            let of = |row: u32| &net.words[row as usize * width..(row as usize + 1) * width];
+            let hash = hash_words(words);
+            if let Some(&row) = index.find(hash, |&row| of(row) == words) {
+                net.weights[row as usize] += weight;
+                for (f, &change) in self.factors[i * factors..(i + 1) * factors].iter().enumerate() {
+                    let sum = &mut net.factors[row as usize * factors + f];
+                    let over;
+                    (*sum, over) = sum.overflowing_add(change);
+                    overflow |= over;
+                }
+                continue;
+            }
+            index.insert_unique(hash, net.weights.len() as u32, |&row| hash_words(of(row)));
+            net.words.extend_from_slice(words);
+            net.weights.push(weight);
+            net.factors.extend_from_slice(&self.factors[i * factors..(i + 1) * factors]);
+            net.sources.extend(self.sources.get(i));
+        }
+        (net, overflow)
     }
 
     /// The changes of rows that come, or those of rows that leave.
@@ -74,10 +111,18 @@ pub(crate) struct Node {
     pub(crate) factors: Vec<Option<usize>>,
     pub(crate) power: u32,
     pub(crate) is_relation: bool,
+    /// The rows are not stored: see `leaf`.
+    pub(crate) is_row_free: bool,
     /// The variables, in the order of the row's words.
     pub(crate) columns: Vec<usize>,
-    /// Whether the row ends in a mask word.
-    pub(crate) masked: bool,
+    /// Where the words of the columns stand.
+    pub(crate) layout: RowLayout,
+    /// Nobody reads the annotations of its rows: the query is DISTINCT, or only existence matters above.
+    pub(crate) weightless: bool,
+    /// Results may bind it to its phantom: it is connex and below an optional edge.
+    pub(crate) has_phantom: bool,
+    /// The head variables that results take from it.
+    pub(crate) shown: Vec<usize>,
     /// Rows with a multiplicity above one.
     pub(crate) repeated: usize,
     /// The largest multiplicity that a row has ever had.
@@ -112,34 +157,18 @@ impl Node {
     }
 }
 
-/// What a hub knows of its surroundings.
-#[derive(Debug)]
-pub(crate) struct Edge {
-    pub(crate) hub: Hub,
-    pub(crate) parent: usize,
-    /// The place of this hub among the parent's hubs below.
-    pub(crate) place: usize,
-    pub(crate) children: Vec<usize>,
-    /// The parent is a projection that has one row per entry of this hub.
-    pub(crate) is_guard: bool,
-    /// Sides in the connex part.
-    pub(crate) connex_sides: Vec<usize>,
-    /// The key variables.
-    pub(crate) key: Vec<usize>,
-    /// Whether the key ends in a mask word.
-    pub(crate) masked: bool,
-}
-
 /// Whether a batch could be applied within range, and whether its delta may hold a row more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// A ring value left the range of 128 bits; the caller must apply the inverse.
     pub overflow: bool,
-    /// The emitted rows must be added up by row before they are a net delta: several atoms changed, and each emits a delta of its own.
-    /// Within one atom's delta every result is there once.
+    /// The emitted rows must be added up by row before they are a net delta: several atoms changed, and each emits a delta of its own, or a
+    /// phantom came or left, and it may look like the rows that stand in its place. Otherwise every result is there once.
     pub consolidate: bool,
     /// The delta had more rows than there was room for; the caller must apply the inverse.
     pub full: bool,
+    /// A row was deleted that was not there (`Tree::take_missing`); the caller must apply the inverse.
+    pub missing: bool,
 }
 
 /// A maintained semi-join tree.
@@ -154,19 +183,27 @@ pub struct Tree {
     order: Vec<usize>,
     pub(crate) components: usize,
     pub(crate) set: bool,
-    /// All relations are connex: results are combinations of rows.
+    /// All nodes are connex and all edges required: results are combinations of one row of each.
     full: bool,
+    /// No hub passes values: a result weighs what its rows do.
+    unvalued: bool,
     pub(crate) head: HeadLayout,
+    /// The mask columns of results, where phantoms have bits in them that rows which look the same do not have.
+    phantom_masks: Vec<(usize, u64)>,
     pub(crate) programs: Vec<Option<Program>>,
     /// Whether live marks are up to date.
-    marked: bool,
+    pub(crate) live_is_current: bool,
+    /// Whether the batch in progress emitted results through a phantom that may be equal to others it emitted.
+    pub(crate) delta_repeats: bool,
     pub(crate) overflow: bool,
+    /// A row that the batch in progress deletes though it is not there: its node and words.
+    pub(crate) missing: Option<(usize, Vec<u64>)>,
     pub(crate) counters: Counters,
     pub(crate) scratch: crate::settle::Scratch,
     /// Per atom its rows in the batch.
     pub(crate) pending: Vec<PendingRows>,
     /// Buffers for keys, as many as guards stand above each other.
-    keys: Vec<Vec<u64>>,
+    pub(crate) keys: Vec<Vec<u64>>,
 }
 
 impl Tree {
@@ -184,23 +221,38 @@ impl Tree {
             downs: vec![0],
             factors: vec![None; shape.components],
             power: 1,
+            stores_rows: true,
         });
         hub_shapes[0].parent = Some(top);
+        let weightless = weightless_nodes(shape);
         let edges: Vec<Edge> =
-            hub_shapes.iter().enumerate().map(|(h, hub)| edge(h, hub, &node_shapes, shape)).collect();
-        let nodes: Vec<Node> =
+            hub_shapes.iter().enumerate().map(|(h, hub)| Edge::new(h, hub, &node_shapes, shape, &weightless)).collect();
+        let mut nodes: Vec<Node> =
             node_shapes.iter().enumerate().map(|(n, node)| build_node(n, node, &hub_shapes, shape)).collect();
+        for (node, is_weightless) in nodes.iter_mut().zip(weightless) {
+            node.weightless = is_weightless;
+        }
+        for (node, has_phantom) in nodes.iter_mut().zip(shape.phantom_nodes()) {
+            node.has_phantom = has_phantom;
+        }
+        for (v, node) in shape.shown_by().into_iter().enumerate() {
+            if let Some(node) = node.filter(|_| shape.head.contains(&v)) {
+                assert!(!nodes[node].has_phantom || shape.variables[v].nullable, "a phantom shows NULL");
+                nodes[node].shown.push(v);
+            }
+        }
         let mut atom_nodes: Vec<(usize, usize)> =
             node_shapes.iter().enumerate().filter_map(|(n, node)| Some((node.atom?, n))).collect();
         atom_nodes.sort_unstable();
         let atom_nodes: Vec<usize> = atom_nodes.into_iter().map(|(_, n)| n).collect();
         let from_top = top_down(&nodes, &edges, top);
-        let head = head_layout(shape, &from_top);
+        let head = head_layout(shape);
         let depth_first = |n: &usize| from_top.iter().rev().position(|m| m == n);
         let mut order: Vec<usize> = (0..atom_nodes.len()).collect();
         order.sort_by_key(|&atom| depth_first(&atom_nodes[atom]));
         let mut tree = Self {
-            full: nodes.iter().all(|n| n.connex),
+            full: nodes.iter().all(|n| n.connex) && edges.iter().all(|e| e.kind == EdgeKind::Required),
+            unvalued: !edges.iter().any(|e| e.hub.has_values()),
             pending: vec![PendingRows::default(); atom_nodes.len()],
             nodes,
             edges,
@@ -209,14 +261,18 @@ impl Tree {
             order,
             components,
             set: shape.set,
+            phantom_masks: if shape.phantom_nodes().contains(&true) { head.masks() } else { Vec::new() },
             head,
             programs: Vec::new(),
-            marked: true,
+            live_is_current: true,
+            delta_repeats: false,
             overflow: false,
+            missing: None,
             counters: Counters::default(),
             scratch: crate::settle::Scratch::default(),
             keys: Vec::new(),
         };
+        tree.reserve_phantoms();
         tree.programs = (0..tree.nodes.len()).map(|n| Program::build(&tree, n)).collect();
         let (entry, _) = tree.edges[0].hub.find_or_insert(&[]);
         tree.create_projection_row(0, entry);
@@ -226,9 +282,13 @@ impl Tree {
     /// Lets the rows of an atom be found by the rows of the base table that they stand for. Each must stand for one of its own, and all
     /// changes of the atom must name them. To be called before the first row comes.
     pub fn find_by_source(&mut self, atom: usize) {
-        let node = &mut self.nodes[self.atom_nodes[atom]];
+        let at = self.atom_nodes[atom];
+        let node = &mut self.nodes[at];
         let stored = node.factors.iter().flatten().count();
         node.rows = Rows::with_sources(node.rows.width(), stored, node.downs.len());
+        if node.has_phantom {
+            self.reserve_phantom_row(at);
+        }
     }
 
     /// The work done since the tree was built.
@@ -251,7 +311,7 @@ impl Tree {
         self.nodes[self.atom_nodes[atom]].rows.width()
     }
 
-    /// The rows of an atom, with their multiplicities.
+    /// The rows of an atom, with their multiplicities, if they are stored.
     pub fn atom_rows(&self, atom: usize) -> impl Iterator<Item = (&[u64], i64)> + '_ {
         let rows = &self.nodes[self.atom_nodes[atom]].rows;
         rows.ids().map(|row| (rows.values(row), rows.weight(row)))
@@ -272,7 +332,7 @@ impl Tree {
 
     /// Applies a batch: one set of changes per atom. With a sink, emits the delta of the batch into it.
     ///
-    /// Every row's multiplicity must stay at least 0; the caller has checked this on the base tables.
+    /// No row's multiplicity may go below 0. Where it would, `Applied` says so, and the batch is undone by its inverse like any other.
     pub fn apply(&mut self, changes: &[AtomChanges], sink: Option<&mut Sink>) -> Applied {
         self.apply_into(changes, sink.map(|sink| Delta::new(sink, &mut [], None)))
     }
@@ -280,8 +340,8 @@ impl Tree {
     /// As `apply`, with a delta of which pieces may leave before the end. They do where every row weighs 1: nothing can overflow then, and
     /// no two rows of the delta are equal.
     pub fn apply_into(&mut self, changes: &[AtomChanges], mut delta: Option<Delta>) -> Applied {
-        let keep_marks = delta.is_some();
-        self.run_batch(changes, delta.as_mut(), keep_marks)
+        let keep_live = delta.is_some();
+        self.run_batch(changes, delta.as_mut(), keep_live)
     }
 
     /// Takes back the batch that was applied last, whatever came of it. Its atoms are undone in reverse order, so that the tree passes
@@ -289,12 +349,13 @@ impl Tree {
     pub fn undo(&mut self, changes: &[AtomChanges]) {
         let inverse: Vec<AtomChanges> = changes.iter().map(AtomChanges::inverse).collect();
         self.order.reverse();
-        self.run_batch(&inverse, None, self.marked);
+        self.run_batch(&inverse, None, self.live_is_current);
         self.order.reverse();
     }
 
-    fn run_batch(&mut self, changes: &[AtomChanges], mut delta: Option<&mut Delta>, keep_marks: bool) -> Applied {
+    fn run_batch(&mut self, changes: &[AtomChanges], mut delta: Option<&mut Delta>, keep_live: bool) -> Applied {
         self.overflow = false;
+        self.delta_repeats = false;
         let threads = if let Some(delta) = &delta
             && changes.iter().map(|c| c.weights.len()).sum::<usize>() > delta.share()
         {
@@ -303,26 +364,33 @@ impl Tree {
             1
         };
         let resolved = self.each_atom(threads, |atom, node, pending| pending.resolve(node, &changes[atom]));
-        self.counters.probes += changes.iter().map(|c| c.weights.len() as u64).sum::<u64>();
+        let found_by_words = self.atom_nodes.iter().zip(changes).filter(|&(&node, _)| !self.nodes[node].is_row_free);
+        self.counters.probes += found_by_words.map(|(_, c)| c.weights.len() as u64).sum::<u64>();
         self.overflow |= resolved.overflow;
-        let repeated = resolved.repeated || self.nodes.iter().any(|n| n.repeated > 0);
-        // joins of sets that keep all columns: every row weighs 1, and marks keep the atoms' deltas apart
-        let marked = self.full && (self.set || self.components == 1 && !repeated);
-        let changed = self.pending.iter().filter(|p| !p.rows.is_empty()).count();
+        self.missing = self.missing_row();
+        let repeated = resolved.repeated || self.has_repeated_rows();
+        let weighs_one = self.weighs_one_unless(repeated);
+        // joins of sets that keep all columns: the marks of rows keep the atoms' deltas apart
+        let nets_by_marks = self.full && weighs_one;
+        let atoms = self.atom_nodes.iter().zip(&self.pending).zip(changes);
+        let is_changed = |node: usize, pending: &PendingRows, changes: &AtomChanges| {
+            if self.nodes[node].is_row_free { !changes.weights.is_empty() } else { !pending.rows.is_empty() }
+        };
+        let changed: Vec<bool> = atoms.map(|((&node, pending), changes)| is_changed(node, pending, changes)).collect();
         if let Some(delta) = &mut delta {
-            delta.begin(self.set || marked, marked && !repeated);
+            delta.begin(weighs_one, nets_by_marks && !repeated && self.missing.is_none());
         }
-        if keep_marks {
-            self.ensure_marked();
+        if keep_live {
+            self.ensure_live();
         } else {
-            self.marked = false;
+            self.live_is_current = false;
         }
         for at in 0..self.order.len() {
             let atom = self.order[at];
             let mut pending = std::mem::take(&mut self.pending[atom]);
-            if !pending.rows.is_empty() {
-                self.find_entries(self.atom_nodes[atom], &mut pending, threads);
-                self.step(self.atom_nodes[atom], &pending, delta.as_deref_mut(), marked);
+            if changed[atom] {
+                self.find_entries(self.atom_nodes[atom], &changes[atom], &mut pending, threads);
+                self.step(self.atom_nodes[atom], &changes[atom], &pending, delta.as_deref_mut(), nets_by_marks);
             }
             self.pending[atom] = pending;
         }
@@ -330,9 +398,69 @@ impl Tree {
         if let Some(delta) = delta {
             full = delta.is_full();
             delta.gather();
+            self.clear_hidden_bits(delta.sink);
         }
         self.each_atom(threads, |_, node, pending| pending.unmark(node));
-        Applied { overflow: self.overflow, consolidate: !marked && changed > 1, full }
+        let several = changed.into_iter().filter(|&is_changed| is_changed).count() > 1;
+        let consolidate = !nets_by_marks && several || self.delta_repeats;
+        Applied { overflow: self.overflow, consolidate, full, missing: self.missing.is_some() }
+    }
+
+    /// A row of the batch that it deletes more often than it is there.
+    fn missing_row(&self) -> Option<(usize, Vec<u64>)> {
+        let found = |(pending, &node): (&PendingRows, &usize)| {
+            pending.missing.map(|row| (node, self.nodes[node].rows.values(row).to_vec()))
+        };
+        self.pending.iter().zip(&self.atom_nodes).find_map(found)
+    }
+
+    /// The row that the batch before deleted though it was not there: its node and words.
+    pub(crate) fn take_missing(&mut self) -> Option<(usize, Vec<u64>)> {
+        self.missing.take()
+    }
+
+    /// The atom of a node.
+    pub(crate) fn atom_of(&self, node: usize) -> Option<usize> {
+        self.atom_nodes.iter().position(|&other| other == node)
+    }
+
+    /// The words of a row of a node as text; `column` gives the name and type of a variable.
+    pub(crate) fn describe<'a>(
+        &self,
+        node: usize,
+        words: &[u64],
+        column: impl Fn(usize) -> (&'a str, DataType),
+        interner: &Interner,
+    ) -> String {
+        let Node { columns, layout, .. } = &self.nodes[node];
+        let value = |(position, &variable): (usize, &usize)| {
+            let (name, data_type) = column(variable);
+            let at = layout.offsets[position];
+            let is_null = layout.null(position).is_some_and(|(word, bit)| words[word] >> bit & 1 == 1);
+            let value = codec::value_text(data_type, &words[at..], is_null, interner);
+            format!("{name}={value}")
+        };
+        format!("({})", columns.iter().enumerate().map(value).collect::<Vec<_>>().join(", "))
+    }
+
+    fn has_repeated_rows(&self) -> bool {
+        self.nodes.iter().any(|n| n.connex && n.repeated > 0)
+    }
+
+    fn weighs_one_unless(&self, repeated: bool) -> bool {
+        self.set || self.unvalued && self.components == 1 && !repeated
+    }
+
+    /// Whether every result has multiplicity 1 and nothing is summed: enumeration then carries no annotations.
+    pub(crate) fn weighs_one(&self) -> bool {
+        self.weighs_one_unless(self.has_repeated_rows())
+    }
+
+    /// Makes equal results equal to the bit, phantoms among them.
+    pub(crate) fn clear_hidden_bits(&self, sink: &mut Sink) {
+        for &(column, bits) in &self.phantom_masks {
+            sink.columns[column].iter_mut().for_each(|mask| *mask &= bits);
+        }
     }
 
     /// Gives memory back if there is much to give.
@@ -345,115 +473,6 @@ impl Tree {
         }
         self.pending.iter_mut().for_each(PendingRows::give_back);
         self.scratch.give_back();
-    }
-
-    /// Links a new row to its entries below and above. `known`: those of them that were looked up before, in this order, `NONE` for others.
-    pub(crate) fn link_row(&mut self, node: usize, row: u32, known: &[u32]) {
-        let mut key = self.keys.pop().unwrap_or_default();
-        for place in 0..self.nodes[node].downs.len() {
-            let entry = self.entry_of(node, row, place, known, &mut key);
-            self.attach_below(node, row, place, entry);
-        }
-        let from = &self.nodes[node];
-        if let Some((hub, _)) = from.up {
-            let entry = self.entry_of(node, row, from.downs.len(), known, &mut key);
-            self.nodes[node].rows.set_up(row, entry);
-            self.edges[hub].hub.add_child(entry);
-        }
-        self.nodes[node].rows.set(row, LINKED);
-        self.keys.push(key);
-    }
-
-    /// The entry of a row at one of its links; see `Node::link`.
-    fn entry_of(&mut self, node: usize, row: u32, link: usize, known: &[u32], key: &mut Vec<u64>) -> u32 {
-        if let Some(&entry) = known.get(link)
-            && entry != NONE
-        {
-            self.counters.probes += 1;
-            return entry;
-        }
-        let from = &self.nodes[node];
-        let (hub, spec) = from.link(link);
-        let words = from.rows.values(row);
-        spec.cut(|at| words[at], key);
-        self.entry(hub, key)
-    }
-
-    fn attach_below(&mut self, node: usize, row: u32, place: usize, entry: u32) {
-        let edge = &mut self.edges[self.nodes[node].downs[place]];
-        let rows = &mut self.nodes[node].rows;
-        rows.set_down(row, place, entry);
-        let list = rows.link_parent(row, place, edge.hub.parent_list(entry), false);
-        edge.hub.set_parent_list(entry, list);
-        edge.hub.count_parent(entry, 1);
-        if !edge.hub.complete(entry) {
-            rows.lose_support(row);
-        }
-    }
-
-    /// The entry of a key, made if need be; a guard hub's new entry gets its projection row.
-    fn entry(&mut self, hub: usize, key: &[u64]) -> u32 {
-        self.counters.probes += 1;
-        let (entry, is_new) = self.edges[hub].hub.find_or_insert(key);
-        if is_new && self.edges[hub].is_guard {
-            self.create_projection_row(hub, entry);
-        }
-        entry
-    }
-
-    /// Makes the row of a guard's new entry, and what it refers to. Recursive where guards stand above guards; buffers are recycled.
-    fn create_projection_row(&mut self, hub: usize, entry: u32) {
-        let node = self.edges[hub].parent;
-        let row = self.nodes[node].rows.insert_unindexed(self.edges[hub].hub.key(entry));
-        self.nodes[node].rows.set_weight(row, 1);
-        let mut key = self.keys.pop().unwrap_or_default();
-        self.attach_below(node, row, 0, entry);
-        for place in 1..self.nodes[node].downs.len() {
-            let from = &self.nodes[node];
-            let words = from.rows.values(row);
-            from.down_keys[place].cut(|at| words[at], &mut key);
-            let below = self.entry(from.downs[place], &key);
-            self.attach_below(node, row, place, below);
-        }
-        let from = &self.nodes[node];
-        if let Some((above, _)) = from.up {
-            let words = from.rows.values(row);
-            from.up_key.cut(|at| words[at], &mut key);
-            let up = self.entry(above, &key);
-            self.nodes[node].rows.set_up(row, up);
-            self.edges[above].hub.add_child(up);
-        }
-        self.nodes[node].rows.set(row, LINKED);
-        self.keys.push(key);
-    }
-
-    /// Takes a dead row out of the tree and frees what nothing refers to any more.
-    pub(crate) fn free_row(&mut self, node: usize, row: u32) {
-        debug_assert!(!self.nodes[node].rows.has_any(row, ALIVE | LIVE));
-        for place in 0..self.nodes[node].downs.len() {
-            let hub = self.nodes[node].downs[place];
-            let entry = self.nodes[node].rows.down(row, place);
-            let edge = &mut self.edges[hub];
-            let list = self.nodes[node].rows.unlink_parent(row, place, edge.hub.parent_list(entry));
-            edge.hub.set_parent_list(entry, list);
-            edge.hub.count_parent(entry, -1);
-            if edge.hub.parents(entry) == 0 && edge.hub.children(entry) == 0 {
-                edge.hub.remove(entry);
-            }
-        }
-        let up = self.nodes[node].up.map(|(hub, _)| (hub, self.nodes[node].rows.up(row)));
-        self.nodes[node].rows.remove(row);
-        let Some((hub, entry)) = up else { return };
-        let edge = &mut self.edges[hub];
-        if edge.hub.drop_child(entry) > 0 || edge.parent == self.top {
-            return;
-        }
-        if edge.is_guard {
-            let (projection, parent) = (edge.hub.parent_list(entry).0, edge.parent);
-            self.free_row(parent, projection);
-        } else if edge.hub.parents(entry) == 0 {
-            edge.hub.remove(entry);
-        }
     }
 
     /// The row's own annotation: its multiplicity and factors.
@@ -488,44 +507,25 @@ impl Tree {
         others.checked_mul(weight).is_none() || node.rows.factors(row).iter().any(|f| others.checked_mul(*f).is_none())
     }
 
+    /// The row's annotation: its own times the values that its hubs below pass; returns whether a product overflowed.
+    #[inline]
+    pub(crate) fn annotation(&self, node: usize, row: u32, into: &mut [i128]) -> bool {
+        self.own(node, row, into);
+        self.times_below(node, row, None, into)
+    }
+
     /// Multiplies `into` by the values a row's hubs below pass to it; returns whether a product overflowed.
     #[inline]
     pub(crate) fn times_below(&self, node: usize, row: u32, skip: Option<usize>, into: &mut [i128]) -> bool {
         let mut overflow = false;
         let node = &self.nodes[node];
-        for (place, &hub) in node.downs.iter().enumerate() {
-            let hub = &self.edges[hub].hub;
-            if hub.has_values() && skip != Some(place) {
-                for sums in hub.all_sums(node.rows.down(row, place)).chunks_exact(into.len()) {
-                    overflow |= annotation::multiply(into, sums);
-                }
+        for (down, &hub) in node.downs.iter().enumerate() {
+            let edge = &self.edges[hub];
+            if edge.hub.has_values() && skip != Some(down) {
+                overflow |= edge.times_value(node.rows.down(row, down), into);
             }
         }
         overflow
-    }
-
-    /// Recomputes all live marks after a time without deltas: one pass over the connex part.
-    fn mark_all(&mut self) {
-        for node in 0..self.nodes.len() {
-            if self.nodes[node].connex && node != self.top {
-                for row in self.nodes[node].rows.ids().collect::<Vec<_>>() {
-                    self.nodes[node].rows.clear(row, LIVE);
-                }
-            }
-        }
-        self.nodes[self.top].rows.clear(0, LIVE);
-        for edge in &mut self.edges {
-            edge.hub.forget_live_parents();
-        }
-        self.marked = true;
-        self.enliven(self.top, 0);
-    }
-
-    /// Brings live marks up to date.
-    pub(crate) fn ensure_marked(&mut self) {
-        if !self.marked {
-            self.mark_all();
-        }
     }
 
     /// Whether a result may have a multiplicity beyond 64 bits: the product of what its rows and the sums below them have ever been does.
@@ -545,28 +545,6 @@ impl Tree {
         }
         bound > i128::from(i64::MAX)
     }
-
-    /// Whether live marks are kept at present.
-    pub(crate) fn marks_live(&self) -> bool {
-        self.marked
-    }
-}
-
-fn edge(h: usize, hub: &HubShape, nodes: &[NodeShape], shape: &TreeShape) -> Edge {
-    let parent = hub.parent.expect("every hub has a parent once the top is there");
-    let place = nodes[parent].downs.iter().position(|&d| d == h).expect("the parent lists the hub");
-    let values: Vec<bool> = hub.children.iter().map(|&c| !shape.set && !nodes[c].connex).collect();
-    let layout = row_layout(&hub.key, &shape.variables);
-    Edge {
-        masked: layout.mask.is_some(),
-        hub: Hub::new(layout.width, &values, shape.components + 1),
-        parent,
-        place,
-        children: hub.children.clone(),
-        is_guard: nodes[parent].atom.is_none() && place == 0,
-        key: hub.key.clone(),
-        connex_sides: (0..hub.children.len()).filter(|&s| nodes[hub.children[s]].connex).collect(),
-    }
 }
 
 fn build_node(n: usize, node: &NodeShape, hubs: &[HubShape], shape: &TreeShape) -> Node {
@@ -576,7 +554,9 @@ fn build_node(n: usize, node: &NodeShape, hubs: &[HubShape], shape: &TreeShape) 
     let stored = node.factors.iter().flatten().count();
     let layout = row_layout(&node.columns, &shape.variables);
     Node {
-        masked: layout.mask.is_some(),
+        weightless: shape.set,
+        has_phantom: false,
+        shown: Vec::new(),
         rows: Rows::new(layout.width, stored, node.downs.len(), node.atom.is_some()),
         connex: node.connex,
         up,
@@ -586,10 +566,26 @@ fn build_node(n: usize, node: &NodeShape, hubs: &[HubShape], shape: &TreeShape) 
         factors: node.factors.clone(),
         power: node.power,
         is_relation: node.atom.is_some(),
+        is_row_free: node.is_row_free(),
         columns: node.columns.clone(),
+        layout,
         repeated: 0,
         peak: 1,
     }
+}
+
+/// The nodes whose annotations nobody reads: all of a DISTINCT query, and those below an edge that asks for existence only.
+fn weightless_nodes(shape: &TreeShape) -> Vec<bool> {
+    let mut found = vec![shape.set; shape.nodes.len()];
+    let mut waiting: Vec<(usize, bool)> = vec![(0, shape.set)];
+    while let Some((hub, below)) = waiting.pop() {
+        let below = below || shape.hubs[hub].kind.is_support_only();
+        for &child in &shape.hubs[hub].children {
+            found[child] = below;
+            waiting.extend(shape.nodes[child].downs.iter().map(|&down| (down, below)));
+        }
+    }
+    found
 }
 
 fn top_down(nodes: &[Node], edges: &[Edge], top: usize) -> Vec<usize> {

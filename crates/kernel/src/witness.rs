@@ -4,9 +4,10 @@
 //! contiguous shares, one per thread, and each thread fills its sink. What comes out does not depend on time, only on the number of threads.
 
 use crate::delta::Delta;
-use crate::enumerate::{Block, Program, Sink};
+use crate::edge::Changed;
+use crate::enumerate::{Program, Sink};
 use crate::rows::LIVE;
-use crate::settle::Changed;
+use crate::sink::Block;
 use crate::threads::side_by_side;
 use crate::tree::Tree;
 

@@ -16,7 +16,7 @@ use everview_kernel::flow::{Chunk, Flow, record_batch};
 use everview_kernel::plan::Plan;
 use everview_kernel::retention::{Window, WindowCounts};
 use everview_kernel::table::{BaseTable, Change};
-use everview_kernel::{database as kernel, pool::WordPool, read};
+use everview_kernel::{database as kernel, graph_read, pool::WordPool};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::VecDeque;
@@ -42,12 +42,12 @@ pub struct Cursor {
 
 /// Where a reading stands, and rows that were read but not handed out.
 struct Reading {
-    cursor: read::Cursor,
+    cursor: graph_read::Cursor,
     ready: VecDeque<Chunk>,
 }
 
 impl Reading {
-    fn new(cursor: read::Cursor) -> Mutex<Self> {
+    fn new(cursor: graph_read::Cursor) -> Mutex<Self> {
         Mutex::new(Self { cursor, ready: VecDeque::new() })
     }
 }
@@ -94,8 +94,8 @@ impl Database {
     }
 
     /// Adds a table of columns (name, type, nullable), with a window (`rows`, n, _, _) or (`time`, microseconds, column, the most
-    /// microseconds that time moves at once); returns its position.
-    #[pyo3(signature = (name, columns, key, retention = None))]
+    /// microseconds that time moves at once), or without key and window one that keeps no rows; returns its position.
+    #[pyo3(signature = (name, columns, key, retention = None, keeps_rows = true))]
     fn create_table(
         &self,
         py: Python<'_>,
@@ -103,6 +103,7 @@ impl Database {
         columns: Vec<(String, String, bool)>,
         key: Vec<usize>,
         retention: Option<(String, i64, usize, i64)>,
+        keeps_rows: bool,
     ) -> PyResult<usize> {
         let parse = |(name, text, nullable): (String, String, bool)| -> PyResult<(String, DataType, bool)> {
             Ok((name, text.parse().map_err(|_| bug(format!("not a type: {text}")))?, nullable))
@@ -112,7 +113,14 @@ impl Database {
             "rows" => Window::Rows(amount as u64),
             _ => Window::Time { micros: amount, column, jump },
         });
-        run(py, || lock(&self.inner).create_table(name, &columns, &key, window))
+        run(py, || {
+            let mut database = lock(&self.inner);
+            if keeps_rows {
+                database.create_table(name, &columns, &key, window)
+            } else {
+                database.create_passing_table(name, &columns)
+            }
+        })
     }
 
     /// Drops a table that no view reads.
@@ -221,6 +229,7 @@ impl Database {
         let batches = run(py, || {
             let database = lock(&self.inner);
             let base = database.table(table);
+            base.require_rows("a look at its rows")?;
             let all = base.everything();
             let chunk = |range: Range<usize>| Chunk {
                 columns: (0..base.columns().len())
@@ -296,7 +305,7 @@ impl Database {
         let (nodes, operators, counters, held) = py.detach(|| {
             let database = lock(&self.inner);
             let view = database.view(view);
-            (view.tree().node_sizes(), view.operator_sizes(), *view.counters(), view.tree().held())
+            (view.node_sizes(), view.operator_sizes(), view.counters(), view.held())
         });
         let metrics = PyDict::new(py);
         metrics.set_item("nodes", nodes)?;

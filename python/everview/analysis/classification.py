@@ -76,7 +76,7 @@ def classify(query: ConjunctiveQuery) -> Classification:
     """Test every class. A cyclic query is classified too; ``require_acyclic`` refuses it."""
     hypergraph = hypergraph_of(query)
     head = tuple(dict.fromkeys(query.head))
-    free = frozenset(head)
+    free = frozenset(head) | query.exposing_keys
     reduction = reduce_query(hypergraph, free)
 
     cyclic = None if reduction.is_acyclic else cyclic_witness(hypergraph, reduction)
@@ -100,7 +100,7 @@ def classify(query: ConjunctiveQuery) -> Classification:
         ),
         reduction=reduction,
         head=head,
-        maintained_head=head + tuple(v for v in reduction.smallest_head if v not in free),
+        maintained_head=head + tuple(v for v in reduction.smallest_head if v not in head),
     )
 
 

@@ -5,21 +5,23 @@ for the tree's value edges, which have bounds of their own.
 Representation: the tree enters only through its ``TreeShape`` (height and value edges), so this module knows the
 theory and not the trees.
 Invariants: B1, a bound that a value edge would break is never stated without that edge's cost; B2, no constant delay
-and no work bound relative to the net delta is stated for an extended head.
+and no work bound relative to the net delta is stated for an extended head; B3, no amortised bound is stated above a forbids edge.
 Cost: constant.
 Source: CROWN: Lemma 4.1 (space), 5.4 and 5.9 (delay), Theorem 6.6 (update time), Lemma 6.8, 6.9, 6.10 and
 Theorem 6.11 (streams), Theorem 6.2 (FIFO lower bound), section 7.1 (not free-connex), section 7.3 (annotations). The
-bounds of value edges are ours.
+bounds of value edges are ours, and so is what is said of forbids and optional edges: per edge as many rows change their status as with a
+semi-join, but above a forbids edge statuses are not monotone in the data, so that lifespans below do not bound those above.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from everview.analysis.classification import Classification, QueryClass
 
 OWN = "value edges (everview)"
+EDGES = "kinds of edges (everview)"
 
 
 class ValueCost(StrEnum):
@@ -43,11 +45,22 @@ class ValueEdge:
 
 
 @dataclass(frozen=True, slots=True)
+class ForbidsEdge:
+    """A forbids edge. ``inner``: there are rows above its parent whose status depends on that of the parent's rows."""
+
+    child: str
+    parent: str
+    inner: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TreeShape:
     """What the theorems need to know about a join tree."""
 
     height: int
     value_edges: tuple[ValueEdge, ...]
+    forbids: tuple[ForbidsEdge, ...] = ()
+    has_optional: bool = False
 
     @property
     def fan_outs(self) -> tuple[ValueEdge, ...]:
@@ -97,7 +110,7 @@ def guarantee_of(classification: Classification, shape: TreeShape, *, always_del
 
     ``always_deltas``: an operator above keeps state, or may refuse a row, and reads the core's delta in any case.
     """
-    full_delay, delta_delay = _delays(classification)
+    full_delay, delta_delay = _delays(classification, shape)
     insert_only = Bound("O(1) amortised", "CROWN Lemma 6.10, Theorem 6.11")
     return Guarantee(
         arbitrary=_qualified(_arbitrary(classification, shape), classification, shape),
@@ -131,10 +144,23 @@ def _fifo(shape: TreeShape) -> Bound:
 
 
 def _qualified(bound: Bound, classification: Classification, shape: TreeShape) -> Bound:
-    """The bound with what value edges and an extended head do to it (B1, B2)."""
+    """The bound with what forbids and value edges and an extended head do to it (B1, B2, B3)."""
+    inner = [edge for edge in shape.forbids if edge.inner]
+    if inner:
+        edges = ", ".join(f"{e.child} -> {e.parent}" for e in inner)
+        note = (
+            f"above a forbids edge ({edges}) rows die when rows come below and live again when they go, so the amortised bounds end there: a change "
+            "costs as many rows as change their status"
+        )
+        bound = Bound("not bounded", EDGES, note)
+    elif shape.forbids:
+        edges = ", ".join(f"{e.child} -> {e.parent}" for e in shape.forbids)
+        bound = replace(
+            bound, note="; ".join(filter(None, [bound.note, f"a forbids edge ({edges}) costs what a semi-join does"]))
+        )
     notes = [bound.note] if bound.note else []
     text, source = bound.bound, bound.source
-    if shape.fan_outs:
+    if shape.fan_outs and not inner:
         base = text.removesuffix(" amortised").removeprefix("O(").removesuffix(")")
         edges = ", ".join(f"{e.child} -> {e.parent}" for e in shape.fan_outs)
         text, source = f"O({base} + f)", f"{source}; {OWN}"
@@ -146,7 +172,10 @@ def _qualified(bound: Bound, classification: Classification, shape: TreeShape) -
     return Bound(text, source, "; ".join(notes))
 
 
-def _delays(classification: Classification) -> tuple[Bound, Bound]:
+_PHANTOMS = "; a batch that changes several tables of a left join is added up before it leaves"
+
+
+def _delays(classification: Classification, shape: TreeShape) -> tuple[Bound, Bound]:
     if classification.is_extended:
         extra = ", ".join(v for v in classification.maintained_head if v not in classification.head)
         note = f"the core also keeps {extra}; its rows are projected and merged above"
@@ -164,7 +193,9 @@ def _delays(classification: Classification) -> tuple[Bound, Bound]:
             "O(1)",
             "CROWN Lemma 5.9",
             "for changes of one row, after live marking, which is O(|delta|) and precedes an insert's first row; in a"
-            " larger batch, results that combine a row it inserts with one it deletes are passed over",
+            " larger batch, results that combine a row it inserts with one it deletes are passed over"
+            + _PHANTOMS
+            * shape.has_optional,
         ),
     )
 

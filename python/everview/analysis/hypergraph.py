@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from everview.query.conjunctive import ConjunctiveQuery
+from everview.query.conjunctive import Atom, ConjunctiveQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,13 @@ class Hypergraph:
 
 
 def hypergraph_of(query: ConjunctiveQuery) -> Hypergraph:
-    """The hypergraph of a query."""
-    edges = tuple(Hyperedge(a.name, tuple(dict.fromkeys(a.variables))) for a in query.atoms)
-    return Hypergraph(tuple(query.variables), edges)
+    """The hypergraph of a query: of the atoms that its results are made of."""
+    return Hypergraph(tuple(query.variables), hyperedges(query.result_atoms))
+
+
+def hyperedges(atoms: Iterable[Atom]) -> tuple[Hyperedge, ...]:
+    """The hyperedges of atoms."""
+    return tuple(Hyperedge(a.name, tuple(dict.fromkeys(a.variables))) for a in atoms)
 
 
 def first_of_kind(hypergraph: Hypergraph, head: frozenset[str] = frozenset()) -> tuple[str, ...]:

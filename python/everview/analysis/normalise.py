@@ -4,8 +4,8 @@ What: atoms that read the same rows of the same table and bind the same variable
 ``q(x) :- R(x), R(x), R(x)`` the multiplicity of x is that of R's row to the power of three, and under DISTINCT two of the
 three are redundant (they fold into the query's core).
 Representation: the merged atom keeps the first one's name and has a ``power``.
-Invariants: N1, results, multiplicities and components are those of the given query; N2, a variable that was a join variable
-is still never NULL.
+Invariants: N1, results, multiplicities and components are those of the given query; N2, a variable that was joined by
+``=`` is still never NULL.
 Cost: quadratic in the number of atoms.
 Source: query minimisation (Chandra and Merlin) for DISTINCT; for bags only equal atoms fold, and their weights multiply.
 """
@@ -20,7 +20,9 @@ from everview.schema.datatype import BOOLEAN
 
 
 def merge_equal_atoms(query: ConjunctiveQuery) -> ConjunctiveQuery:
-    """The query with equal atoms merged."""
+    """The query with equal atoms merged; one with attached blocks stays as it is."""
+    if query.attached:
+        return query
     kept: list[Atom] = []
     for atom in query.atoms:
         at = next((i for i, other in enumerate(kept) if _are_equal(atom, other)), None)
@@ -32,14 +34,14 @@ def merge_equal_atoms(query: ConjunctiveQuery) -> ConjunctiveQuery:
     if len(kept) == len(query.atoms):
         return query
     merged = replace(query, atoms=tuple(kept))
-    alone = {v for v in query.join_variables if len(merged.occurrences[v]) == 1}
+    alone = {v for v in query.join_variables if len(merged.occurrences[v]) == 1 and not query.variables[v].null_safe}
     variables = {n: replace(v, nullable=False) if n in alone else v for n, v in query.variables.items()}
     return replace(merged, atoms=tuple(_not_null(a, alone) for a in kept), variables=variables)
 
 
 def _are_equal(left: Atom, right: Atom) -> bool:
     """Whether the atoms read the same rows and bind the same variables, and no component has a factor of both."""
-    same = left.table.lower() == right.table.lower() and left.filter == right.filter
+    same = left.source == right.source and left.filter == right.filter
     disjoint = all(f is None or g is None for f, g in zip(left.factors, right.factors, strict=False))
     return same and disjoint and dict(left.bindings) == dict(right.bindings)
 

@@ -16,11 +16,11 @@ import typer
 
 from everview.cli import job
 from everview.errors import EverviewError, UnsupportedQueryError
-from everview.plan.distribute import Layout, lay_out
-from everview.plan.explain import Format
-from everview.plan.explain_layout import explain_layout, layout_facts
+from everview.explain.formats import Format
+from everview.explain.layout import explain_layout, layout_facts
+from everview.layout.layout import Layout, lay_out
+from everview.lower import lower_query
 from everview.session.session import connect
-from everview.sql.lower import lower_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

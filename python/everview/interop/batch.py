@@ -90,6 +90,8 @@ class BatchReader:
 
     def changes(self, data: Any) -> pa.RecordBatch:
         """Whole rows in the table's order, with ``_multiplicity`` or ``_change_type`` last where it is given."""
+        if type(data) is pa.Table and len(parts := data.to_batches()) == 1:
+            data = parts[0]
         if self._is_in_place(data):
             return data
         batch = self._changes(data)

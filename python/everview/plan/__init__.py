@@ -1,1 +1,1 @@
-"""Join trees, their choice, the maintenance plan, and explain."""
+"""The maintenance plan, and what is known of a view from it."""

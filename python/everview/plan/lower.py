@@ -13,15 +13,14 @@ Source: CROWN, section 7.1, for extended heads.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from everview.aggregates import FUNCTIONS
 from everview.analysis.classification import Classification, classify
 from everview.analysis.normalise import merge_equal_atoms
-from everview.errors import InternalError, Span, UnsupportedQueryError
-from everview.plan.choose import Choice, choose_tree
-from everview.plan.join_tree import JoinTree
+from everview.errors import InternalError
 from everview.plan.maintenance import (
     PLAN_VERSION,
     AggregatePlan,
@@ -37,24 +36,39 @@ from everview.plan.maintenance import (
     MapColumnPlan,
     MapPlan,
     NodePlan,
+    SortPlan,
     StagePlan,
+    TopKPlan,
+    UnionPlan,
 )
-from everview.query.conjunctive import Atom, ConjunctiveQuery
+from everview.query.conjunctive import (
+    Atom,
+    ConjunctiveQuery,
+    HubKind,
+    Source,
+    StageSource,
+    ViewSource,
+    every_attachment,
+)
 from everview.query.expression import ColumnRef, Expression, columns_of, may_fail, to_json
 from everview.query.logical_view import (
     Aggregate,
     Core,
     Distinct,
     Filter,
-    Function,
     GroupAggregate,
     LogicalView,
     Map,
     OutputColumn,
     Stage,
+    TopK,
+    Union,
+    inputs_of,
 )
 from everview.schema.table import Table
 from everview.sql.nesting import room_to_recurse
+from everview.trees.choose import Choice, choose_tree
+from everview.trees.join_tree import JoinTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +102,7 @@ def lower_view(
 def plan_view(
     view: LogicalView, tables: Mapping[str, Table], update_rates: Mapping[str, int] | None = None
 ) -> PlannedView:
-    """Plan a view. ``tables`` by lower-case name; ``update_rates`` as in ``choose_tree``."""
+    """Plan a view. ``tables``, and the views it reads, by lower-case name; ``update_rates`` as in ``choose_tree``."""
     with room_to_recurse():  # trees are as high as their longest path
         return _plan_view(view, tables, update_rates)
 
@@ -104,43 +118,60 @@ def _plan_view(view: LogicalView, tables: Mapping[str, Table], update_rates: Map
             classification = classify(stage.query)
             grouped = any(isinstance(s, GroupAggregate) and s.input == i for s in view.stages)
             always = _reads_deltas_always(view, i, classification)
-            try:
-                choice = choose_tree(stage.query, classification, update_rates, grouped=grouped, always_deltas=always)
-            except UnsupportedQueryError as error:
-                raise error.located(view.sql, _joins_of(view.sql)) from None
+            choice = choose_tree(stage.query, classification, update_rates, grouped=grouped, always_deltas=always)
             cores.append(PlannedCore(i, len(stages), stage.query, classification, choice))
-            outputs.append(_lower_core(view, i, choice, tables, stages))
+            outputs.append(_lower_core(view, i, choice, _Places(tables, outputs), stages))
         else:
-            position, index = outputs[stage.input]
-            stages.append(_lower_operator(view, stage, position, index))
+            stages.append(_lower_operator(view, stage, [outputs[i] for i in inputs_of(stage)]))
             outputs.append((len(stages) - 1, _index(stage.columns)))
     output = tuple(ColumnPlan(c.name, str(c.type), c.nullable) for c in view.columns)
     plan = MaintenancePlan(PLAN_VERSION, view.name, tuple(stages), output)
     return PlannedView(view, plan, tuple(cores), tuple(position for position, _ in outputs))
 
 
-def _joins_of(sql: str) -> Span:
-    """The part of a query that joins: from the first FROM on."""
-    found = re.search(r"\bFROM\b", sql, re.IGNORECASE)
-    return Span(0 if found is None else found.start(), len(sql))
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where atoms find their sources: tables and views by lower-case name, and per stage its position and columns in the plan."""
+
+    tables: Mapping[str, Table]
+    outputs: Sequence[tuple[int, Mapping[str, int]]] = ()
+
+    def columns(self, source: Source) -> Mapping[str, int]:
+        """The positions of the source's columns by name in lower case: names of tables' columns are case-insensitive."""
+        if isinstance(source, StageSource):
+            return {name.lower(): i for name, i in self.outputs[source.stage][1].items()}
+        return {c.name.lower(): i for i, c in enumerate(self.tables[source.name.lower()].columns)}
+
+    def plan(self, source: Source) -> Mapping[str, Any]:
+        """The source as plans name it."""
+        if isinstance(source, StageSource):
+            return {"stage": self.outputs[source.stage][0]}
+        return {"view" if isinstance(source, ViewSource) else "table": source.name}
 
 
 def _reads_deltas_always(view: LogicalView, core: int, classification: Classification) -> bool:
-    """Whether the engine enumerates the core's deltas in any case: an operator above keeps state, or may refuse a row."""
+    """Whether the engine enumerates the core's deltas in any case: a stage above keeps state, or may refuse a row."""
     stage = view.stages[core]
     assert isinstance(stage, Core)
-    distinct = (stage.query.distinct and classification.is_extended) or any(
-        isinstance(s, Distinct) for s in view.stages
-    )
-    groups = [s for s in view.stages if isinstance(s, GroupAggregate)]
-    held = any(s.input != core or keeps_groups(s, classification.maintained_head) for s in groups)
-    return distinct or held or any(map(_may_refuse, view.stages))
+    if stage.query.distinct and classification.is_extended:
+        return True
+    above = {core}
+    for at, reader in enumerate(view.stages):
+        if not above.intersection(inputs_of(reader)):
+            continue
+        above.add(at)
+        fused = isinstance(reader, GroupAggregate) and reader.input == core
+        if isinstance(reader, GroupAggregate) and (not fused or keeps_groups(reader, classification.maintained_head)):
+            return True
+        if isinstance(reader, Core | Distinct | TopK) or _may_refuse(reader):
+            return True
+    return False
 
 
 def _may_refuse(stage: Stage) -> bool:
     """Whether a stage may refuse a row: a sum that does not fit its type, an expression that fails."""
     if isinstance(stage, GroupAggregate):
-        return any(a.function is not Function.COUNT and not a.type.is_floating for a in stage.aggregates)
+        return any(FUNCTIONS[a.function].may_refuse(a.type) for a in stage.aggregates)
     if isinstance(stage, Map):
         return any(may_fail(e) for _, e in stage.expressions)
     return isinstance(stage, Filter) and may_fail(stage.predicate)
@@ -156,18 +187,18 @@ def _index(columns: tuple[OutputColumn, ...]) -> dict[str, int]:
 
 
 def _lower_core(
-    view: LogicalView, position: int, choice: Choice, tables: Mapping[str, Table], stages: list[StagePlan]
+    view: LogicalView, position: int, choice: Choice, places: _Places, stages: list[StagePlan]
 ) -> tuple[int, dict[str, int]]:
     stage = view.stages[position]
     assert isinstance(stage, Core)
     query, tree = stage.query, choice.tree
-    stages.append(lower_core(query, tree, tables))
+    stages.append(_core_plan(query, tree, places))
     core = len(stages) - 1
     if tree.head == query.head:
         return core, {v: i for i, v in enumerate(query.head)}
     index = {v: i for i, v in enumerate(tree.head)}
-    readers = [s for s in view.stages if not isinstance(s, Core) and s.input == position]
-    by_position = bool(readers) and all(isinstance(r, GroupAggregate | Map) for r in readers)
+    readers = [s for s in view.stages if position in inputs_of(s)]
+    by_position = bool(readers) and all(isinstance(r, GroupAggregate | Map | Core) for r in readers)
     if by_position and not query.distinct:
         return core, index
     columns = tuple(MapColumnPlan(c.name, to_json(ColumnRef(c.name, c.type, c.nullable), index)) for c in stage.columns)
@@ -178,7 +209,11 @@ def _lower_core(
 
 
 def lower_core(query: ConjunctiveQuery, tree: JoinTree, tables: Mapping[str, Table]) -> CorePlan:
-    """A core on a tree, with the tree's head."""
+    """A core over tables on a tree, with the tree's head."""
+    return _core_plan(query, tree, _Places(tables))
+
+
+def _core_plan(query: ConjunctiveQuery, tree: JoinTree, places: _Places) -> CorePlan:
     variable = {v: i for i, v in enumerate(query.variables)}
     atom = {a.name: i for i, a in enumerate(query.atoms)}
 
@@ -190,7 +225,7 @@ def lower_core(query: ConjunctiveQuery, tree: JoinTree, tables: Mapping[str, Tab
         mode="set" if query.distinct else "bag",
         variables=tuple(ColumnPlan(v.name, str(v.type), v.nullable) for v in query.variables.values()),
         components=len(query.components),
-        atoms=tuple(_lower_atom(a, variable, len(query.components), tables) for a in query.atoms),
+        atoms=tuple(_lower_atom(a, variable, len(query.components), places, _needed(query, a)) for a in query.atoms),
         nodes=tuple(
             NodePlan(
                 kind=n.kind.value,
@@ -202,13 +237,42 @@ def lower_core(query: ConjunctiveQuery, tree: JoinTree, tables: Mapping[str, Tab
             )
             for n in tree.nodes
         ),
-        hubs=tuple(HubPlan(positions(h.key), h.parent, h.children) for h in tree.hubs),
+        hubs=tuple(
+            HubPlan(positions(h.key), h.parent, h.children, h.kind.value, _phantom(query, tree, i))
+            for i, h in enumerate(tree.hubs)
+        ),
         head=positions(tree.head),
     )
 
 
-def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, tables: Mapping[str, Table]) -> AtomPlan:
-    position = {c.name.lower(): i for i, c in enumerate(tables[atom.table.lower()].columns)}
+def _needed(query: ConjunctiveQuery, atom: Atom) -> frozenset[str]:
+    """The variables whose values find the atom's partners by ``=``: where one is NULL, the row has none and need not be there."""
+    block = next((b for b in every_attachment(query.attached) if atom.name in b.atoms), None)
+    beside = query.joined_atoms if block is None else [query.atoms_by_name[name] for name in block.atoms]
+    attached = query.attached if block is None else block.attached
+    found = {
+        v for other in beside if other.name != atom.name for v in other.variables if not query.variables[v].null_safe
+    }
+    blocks = [b for b in attached if b.kind is HubKind.EXISTS] + ([] if block is None else [block])
+    found.update(*(set(b.key) - b.null_safe for b in blocks))
+    return frozenset(v for v in atom.variables if v in found)
+
+
+def _phantom(query: ConjunctiveQuery, tree: JoinTree, hub: int) -> tuple[int, ...]:
+    """Where an atom below has a factor that factor is NULL, which counts as nothing; without one the phantom counts once."""
+    if tree.hubs[hub].kind is not HubKind.OPTIONAL:
+        return ()
+    below = [query.atoms_by_name[name] for name in tree.atoms_below(hub)]
+    has_factor = [
+        any(i < len(a.factors) and a.factors[i] is not None for a in below) for i in range(len(query.components))
+    ]
+    return tuple(0 if found else 1 for found in has_factor)
+
+
+def _lower_atom(
+    atom: Atom, variable: Mapping[str, int], components: int, places: _Places, needed: frozenset[str]
+) -> AtomPlan:
+    position = places.columns(atom.source)
 
     def lowered(expression: Expression) -> dict[str, object]:
         index = {name: position[name.lower()] for name in columns_of(expression)}  # names are case-insensitive
@@ -220,15 +284,18 @@ def _lower_atom(atom: Atom, variable: Mapping[str, int], components: int, tables
     factors = atom.factors + (None,) * (components - len(atom.factors))
     return AtomPlan(
         name=atom.name,
-        table=atom.table,
+        source=places.plan(atom.source),
         filter=optional(atom.filter),
-        columns=tuple(BindingPlan(variable[v], lowered(e)) for v, e in atom.bindings),
+        columns=tuple(BindingPlan(variable[v], lowered(e), v in needed) for v, e in atom.bindings),
         factors=tuple(optional(f) for f in factors),
         power=atom.power,
     )
 
 
-def _lower_operator(view: LogicalView, stage: Stage, position: int, index: Mapping[str, int]) -> StagePlan:
+def _lower_operator(view: LogicalView, stage: Stage, inputs: Sequence[tuple[int, Mapping[str, int]]]) -> StagePlan:
+    if isinstance(stage, Union):
+        return UnionPlan("union", tuple(position for position, _ in inputs))
+    ((position, index),) = inputs
     if isinstance(stage, GroupAggregate):
         source = view.stages[stage.input]
         components = source.query.components if isinstance(source, Core) else ()
@@ -245,6 +312,10 @@ def _lower_operator(view: LogicalView, stage: Stage, position: int, index: Mappi
         return FilterPlan("filter", position, to_json(stage.predicate, index))
     if isinstance(stage, Distinct):
         return DistinctPlan("distinct", position)
+    if isinstance(stage, TopK):
+        places = [index[c.name] for c in stage.columns]
+        order = tuple(SortPlan(places[k.position], k.descending, k.nulls_first) for k in stage.order)
+        return TopKPlan("topk", position, (), order, stage.limit, stage.offset)
     raise InternalError("UNKNOWN_STAGE", f"no plan for a stage of type {type(stage).__name__}")
 
 
@@ -257,7 +328,7 @@ def _lower_aggregate(aggregate: Aggregate, components: tuple[str, ...], index: M
         return components.index(name)
 
     return AggregatePlan(
-        function=aggregate.function.value,
+        function=aggregate.function,
         type=str(aggregate.type),
         argument_type=None if aggregate.argument_type is None else str(aggregate.argument_type),
         argument=None if aggregate.argument is None else to_json(aggregate.argument, index),

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-PLAN_VERSION = 1
+PLAN_VERSION = 2
 
 ExpressionJson = Mapping[str, Any]
 
@@ -34,18 +34,19 @@ class ColumnPlan:
 
 @dataclass(frozen=True, slots=True)
 class BindingPlan:
-    """A variable and the expression over the table's columns that gives it."""
+    """A variable and the expression over the source's columns that gives it; with ``not_null``, rows where it is NULL are dropped."""
 
     variable: int
     expression: ExpressionJson
+    not_null: bool
 
 
 @dataclass(frozen=True, slots=True)
 class AtomPlan:
-    """An input of the engine."""
+    """An input of the engine. ``source``: one of ``{"table": name}``, ``{"stage": position}`` and ``{"view": name}``."""
 
     name: str
-    table: str
+    source: Mapping[str, Any]
     filter: ExpressionJson | None
     columns: tuple[BindingPlan, ...]
     factors: tuple[ExpressionJson | None, ...]
@@ -66,11 +67,13 @@ class NodePlan:
 
 @dataclass(frozen=True, slots=True)
 class HubPlan:
-    """A hub."""
+    """A hub. ``phantom``: what an optional one contributes to each component where there is no row below."""
 
     key: tuple[int, ...]
     parent: int | None
     children: tuple[int, ...]
+    kind: str
+    phantom: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,36 @@ class DistinctPlan:
     input: int
 
 
-StagePlan = CorePlan | GroupAggregatePlan | MapPlan | FilterPlan | DistinctPlan
+@dataclass(frozen=True, slots=True)
+class UnionPlan:
+    """The rows of several stages."""
+
+    stage: str
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SortPlan:
+    """A column of the input that rows are ordered by."""
+
+    column: int
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopKPlan:
+    """The rows from one rank of an order to another. ``partition``: columns by which rows are ordered apart; none so far."""
+
+    stage: str
+    input: int
+    partition: tuple[int, ...]
+    order: tuple[SortPlan, ...]
+    limit: int | None
+    offset: int
+
+
+StagePlan = CorePlan | GroupAggregatePlan | MapPlan | FilterPlan | DistinctPlan | UnionPlan | TopKPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +202,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]
     if isinstance(value, Mapping):
-        return value  # an expression, which is plain already
+        return value  # an expression or a source, which is plain already
     if hasattr(value, "__dataclass_fields__"):
         skipped = {"atom"} if isinstance(value, NodePlan) and value.atom is None else set()
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name not in skipped}

@@ -13,25 +13,30 @@ from collections.abc import Collection
 
 from everview.query.conjunctive import Atom, ConjunctiveQuery
 from everview.query.expression import ColumnRef
-from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, LogicalView, Map
+from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, LogicalView, Map, Union
 
 
 def output_key(view: LogicalView) -> tuple[str, ...] | None:
     """The key of a view's rows."""
-    key: tuple[str, ...] | None = None
+    keys: list[tuple[str, ...] | None] = []
     for stage in view.stages:
         match stage:
             case Core(query=query):
                 key = _join_key(query)
-            case GroupAggregate(input=0, keys=keys) if isinstance(view.stages[0], Core):
-                key = group_key(view.stages[0].query, tuple(k.name for k in keys))
-            case GroupAggregate(keys=keys):
-                key = tuple(k.name for k in keys)
+            case GroupAggregate(keys=columns):
+                key = tuple(k.name for k in columns)
+                below = view.stages[stage.input]
+                key = group_key(below.query, key) if isinstance(below, Core) else key
             case Map(expressions=expressions):
+                key = keys[stage.input]
                 names = {e.name: name for name, e in reversed(expressions) if isinstance(e, ColumnRef)}
                 key = tuple(names[k] for k in key) if key is not None and all(k in names for k in key) else None
             case Distinct() | Filter():
-                pass
+                key = keys[stage.input]
+            case Union():
+                key = None
+        keys.append(key)
+    key = keys[-1]
     if key is None:
         return None
     position = {c.name: i for i, c in enumerate(view.columns)}
@@ -41,12 +46,14 @@ def output_key(view: LogicalView) -> tuple[str, ...] | None:
 def is_key(view: LogicalView, columns: Collection[str]) -> bool:
     """Whether no two rows of a result agree on these output columns, as far as groups and primary keys tell."""
     known = frozenset(columns)
-    for stage in reversed(view.stages):
+    at = len(view.stages) - 1
+    while True:
+        stage = view.stages[at]
         match stage:
             case Map(expressions=expressions):
                 known = frozenset(e.name for name, e in expressions if name in known and isinstance(e, ColumnRef))
-            case GroupAggregate(input=below, keys=keys):
-                names, given = {k.name for k in keys}, view.stages[below]
+            case GroupAggregate(keys=keys):
+                names, given = {k.name for k in keys}, view.stages[stage.input]
                 if isinstance(given, Core):
                     known = _determined(given.query, known & names)[0]
                 return names <= known
@@ -56,9 +63,11 @@ def is_key(view: LogicalView, columns: Collection[str]) -> bool:
             case Core(query=query):
                 known, left = _determined(query, known)
                 return known.issuperset(query.head) if query.distinct else not left
+            case Union():
+                return False
             case Filter():
                 pass
-    return False
+        at = stage.input
 
 
 def _join_key(query: ConjunctiveQuery) -> tuple[str, ...] | None:

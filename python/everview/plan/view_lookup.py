@@ -3,7 +3,7 @@
 What: the variable sets of the core's tree (``join_tree.lookups``), renamed to the view's output columns.
 Representation: a ``Lookup`` pairs output columns with the variables of the core they carry, in the same order.
 Invariants: V1, every column of a lookup carries its variable unchanged from the core to the output; V2, views with
-several cores have none.
+several cores, or with groups of groups, have none.
 Cost: linear in the view.
 Source: ours; the trees are those of CROWN.
 """
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from everview.plan.join_tree import lookups
 from everview.plan.lower import PlannedView, keeps_groups
-from everview.plan.maintenance import DistinctPlan
+from everview.plan.maintenance import DistinctPlan, TopKPlan, UnionPlan
 from everview.query.expression import ColumnRef
-from everview.query.logical_view import Core, GroupAggregate, Map
+from everview.query.logical_view import Core, GroupAggregate, Map, Union
+from everview.trees.join_tree import lookups
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,13 @@ class Lookup:
 
 def view_lookups(planned: PlannedView) -> tuple[Lookup, ...]:
     """The lookups a view supports, smallest first."""
-    if len(planned.cores) != 1 or any(isinstance(s, DistinctPlan) for s in planned.plan.stages):
+    if len(planned.cores) != 1 or any(isinstance(s, DistinctPlan | UnionPlan | TopKPlan) for s in planned.plan.stages):
         return ()
     column_of = _output_columns(planned)
-    groups = next((s for s in planned.view.stages if isinstance(s, GroupAggregate)), None)
+    aggregates = [s for s in planned.view.stages if isinstance(s, GroupAggregate)]
+    if any(s.input != planned.cores[0].stage for s in aggregates):
+        return ()  # what is read is neither the core nor groups of its results
+    groups = aggregates[0] if aggregates else None
     if groups is not None and holds_groups(planned, groups):
         keys = tuple(k.name for k in groups.keys)
         return (Lookup(tuple(column_of[k] for k in keys), keys),) if keys and all(k in column_of for k in keys) else ()
@@ -42,7 +45,8 @@ def view_lookups(planned: PlannedView) -> tuple[Lookup, ...]:
 
 def holds_groups(planned: PlannedView, groups: GroupAggregate) -> bool:
     """Whether the engine keeps the groups' sums beside the tree, because the tree's results are not the groups."""
-    return groups.input != planned.cores[0].stage or keeps_groups(groups, planned.cores[0].choice.tree.head)
+    core = next((c for c in planned.cores if c.stage == groups.input), None)
+    return core is None or keeps_groups(groups, core.choice.tree.head)
 
 
 def _output_columns(planned: PlannedView) -> dict[str, str]:
@@ -51,6 +55,9 @@ def _output_columns(planned: PlannedView) -> dict[str, str]:
     for stage in planned.view.stages:
         if isinstance(stage, Core):
             carried.append({v: v for v in stage.query.head})
+            continue
+        if isinstance(stage, Union):
+            carried.append({})
             continue
         below = carried[stage.input]
         if isinstance(stage, Map):

@@ -1,7 +1,7 @@
 """Typed scalar expressions.
 
-An expression is closed over the columns of one input (the table of an atom, the head of a core, the output of an
-operator). Types are explicit everywhere and implicit casts are written out, so an evaluator infers nothing.
+An expression is closed over the columns of one input: in a relational plan by number (``PlanColumn``), in a logical view
+by name (``ColumnRef``: the table of an atom, the head of a core, the output of an operator). Types are explicit everywhere and implicit casts are written out, so an evaluator infers nothing.
 ``to_json`` gives the form that plans carry; the operations and their meaning are listed in
 ``docs/reference/expressions.md``.
 
@@ -14,12 +14,12 @@ expression visits each part once. Nothing recurses, since chains of operators ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from everview.schema.datatype import DataType
+from everview.schema.datatype import BOOLEAN, DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,16 @@ class ColumnRef:
     name: str
     type: DataType
     nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PlanColumn:
+    """A column of a relational plan, by the number that no other column has. Its ``name`` serves messages."""
+
+    id: int
+    type: DataType = field(compare=False)
+    nullable: bool = field(default=True, compare=False)
+    name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ class Call:
         return self is other or (isinstance(other, Call) and _are_equal(self, other))
 
 
-Expression = ColumnRef | Literal | Call
+Expression = ColumnRef | PlanColumn | Literal | Call
 
 
 def _are_equal(one: Call, two: Call) -> bool:
@@ -189,6 +199,19 @@ def rewrite(expression: Expression, replacement: Callable[[Expression], Expressi
     return done[id(expression)]
 
 
+def is_null_on_nulls(expression: Expression) -> bool:
+    """Whether an expression is NULL where all columns are. Says no in doubt."""
+    reads = any(isinstance(part, ColumnRef | PlanColumn) for part in parts(expression))
+    return reads and not any(isinstance(part, Call) and part.op in _NESTING for part in parts(expression))
+
+
+def conjunction(conditions: Sequence[Expression]) -> Expression | None:
+    """What is true where all conditions are; None where there is no condition."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return Call("and", tuple(conditions), BOOLEAN, any(c.nullable for c in conditions))
+
+
 _TREE_SIZE, _TREE_DEPTH = 500, 50
 """What is written as a tree in plans. Larger expressions name their shared parts; readers of JSON have a bounded stack."""
 
@@ -231,6 +254,8 @@ def _node_json(expression: Expression, index: Mapping[str, int], shared: Mapping
         elif isinstance(value, float) and not -1.8e308 < value < 1.8e308:
             value = str(value)  # inf, -inf and nan have no JSON number
         return {"op": "literal", "value": value, "type": str(expression.type)}
+    if isinstance(expression, PlanColumn):
+        raise TypeError(f"column {expression.name} has no place in an input yet")
     if expression in shared:
         return {"op": "shared", "index": shared[expression], "type": str(expression.type)}
     return {

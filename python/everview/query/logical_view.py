@@ -1,17 +1,16 @@
 """The logical view: a DAG of cores and finishing operators, in topological order.
 
-Each stage names its input stages by position. A core reads tables (through its atoms); every other stage reads the
-output of earlier ones. The last stage is the view. Stages pass bags of rows; a row of a core also carries the
+Each stage names its input stages by position. A core reads tables and earlier stages (through its atoms); every other
+stage reads the output of earlier ones. A stage may be read by several. The last stage is the view. Stages pass bags of rows; a row of a core also carries the
 components of its query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from everview.query.conjunctive import ConjunctiveQuery
+from everview.query.conjunctive import ConjunctiveQuery, StageSource
 from everview.query.expression import Expression
 from everview.schema.datatype import DataType
 
@@ -37,17 +36,9 @@ class Core:
         return tuple(OutputColumn(v.name, v.type, v.nullable) for v in found)
 
 
-class Function(StrEnum):
-    """The aggregate functions."""
-
-    COUNT = "count"
-    SUM = "sum"
-    AVG = "avg"
-
-
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate of a group.
+    """One aggregate of a group. ``function`` is one of ``everview.aggregates``.
 
     Where the argument factors over the atoms, ``sum`` and ``count`` name the core's components that hold the sum of
     the argument and the number of its non-NULL values (None: the multiplicity). Otherwise ``argument`` is an
@@ -56,7 +47,7 @@ class Aggregate:
     """
 
     name: str
-    function: Function
+    function: str
     type: DataType
     nullable: bool
     argument_type: DataType | None = None
@@ -107,20 +98,89 @@ class Distinct:
     columns: tuple[OutputColumn, ...]
 
 
-Stage = Core | GroupAggregate | Map | Filter | Distinct
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The rows of all inputs."""
+
+    inputs: tuple[int, ...]
+    columns: tuple[OutputColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column by position, and how rows are ordered by it."""
+
+    position: int
+    descending: bool
+    nulls_first: bool
+
+    def text(self, names: Sequence[str]) -> str:
+        """The key as it is written, for columns of these names; defaults are left out.
+
+        >>> SortKey(0, descending=True, nulls_first=True).text(["n"])
+        'n DESC NULLS FIRST'
+        """
+        way = " DESC" if self.descending else ""
+        nulls = "" if self.nulls_first is not self.descending else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        return f"{names[self.position]}{way}{nulls}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The rows of the input after the first ``offset`` of an order, at most ``limit`` (None: all).
+
+    Rows that ``order`` leaves equal are ordered by all their columns. Keeps the rows of its input, those outside, too.
+    """
+
+    input: int
+    order: tuple[SortKey, ...]
+    limit: int | None
+    offset: int
+    columns: tuple[OutputColumn, ...]
+
+
+Stage = Core | GroupAggregate | Map | Filter | Distinct | Union | TopK
+
+
+def inputs_of(stage: Stage) -> tuple[int, ...]:
+    """The positions of the stages that a stage reads, each once."""
+    match stage:
+        case Core(query=query):
+            return tuple(dict.fromkeys(a.source.stage for a in query.atoms if isinstance(a.source, StageSource)))
+        case Union(inputs=inputs):
+            return tuple(dict.fromkeys(inputs))
+        case _:
+            return (stage.input,)
 
 
 @dataclass(frozen=True, slots=True)
 class LogicalView:
-    """A view: its stages, the last of which is the result."""
+    """A view: its stages, the last of which is the result.
+
+    ``order``: in which reads give the rows, where it is not that of a TopK on top; deltas have none. ``warnings``: what is less than a join tree could give.
+    ``meaning``: a hash of what the query says, whatever its plan.
+    """
 
     name: str
     sql: str
     stages: tuple[Stage, ...]
+    order: tuple[SortKey, ...] = ()
+    warnings: tuple[str, ...] = ()
+    meaning: str = ""
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
         return self.stages[-1].columns
+
+    @property
+    def read_order(self) -> tuple[str, ...]:
+        """What reads are ordered by, as text: ``order``, or what a TopK on top has, whose rows come in its order."""
+        if self.order:
+            return tuple(key.text([c.name for c in self.columns]) for key in self.order)
+        last = self.stages[-1]
+        while isinstance(last, Map):
+            last = self.stages[last.input]
+        return tuple(key.text([c.name for c in last.columns]) for key in last.order) if isinstance(last, TopK) else ()
 
     @property
     def expressions(self) -> Iterator[Expression]:
@@ -137,5 +197,5 @@ class LogicalView:
                     yield from (e for _, e in expressions)
                 case Filter(predicate=predicate):
                     yield predicate
-                case Distinct():
+                case Distinct() | Union() | TopK():
                     pass

@@ -9,6 +9,9 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+MAX_PRECISION = 38
+"""The most digits of a decimal."""
+
 
 class Kind(StrEnum):
     """The families of types. ``NULL`` is the type of the bare literal NULL."""

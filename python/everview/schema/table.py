@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from everview.schema.datatype import DataType
 
@@ -40,13 +41,19 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A base table. Names are case-insensitive and stored in the case of their declaration."""
+    """A base table. Names are case-insensitive and stored in the case of their declaration.
+
+    ``keep``: all rows, or nothing but what views read. What keeps no rows has neither a primary key nor a retention.
+    """
 
     name: str
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     retention: Retention | None = None
+    keep: Literal["rows", "views"] = "rows"
+    unreadable: tuple[tuple[str, str], ...] = ()
+    """Columns of types that views cannot read, with these: they are there, and are refused by name."""
 
     def find(self, name: str) -> Column | None:
         """The column of this name, whatever its case."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 from everview.engine import change_and_note, refusals
 from everview.errors import EverviewError, SchemaError, Span, shown
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
+from everview.lower import lower_query, refuse_warnings
 from everview.plan.lower import plan_view
+from everview.query.conjunctive import TableSource, ViewSource
 from everview.session.state import BaseTable, MaintainedView, SessionState
-from everview.sql.lower import lower_query
 from everview.sql.names import why_no_name
 from everview.sql.parse import parse_statements
 from everview.sql.statement import CreateTable, CreateView, DropTable, DropView
@@ -38,7 +40,7 @@ def execute(state: SessionState, sql: str) -> None:
             case CreateView(name=name, sql_of_query=query):
                 if not (statement.if_not_exists and name.lower() in state.views):
                     with _placed_in(sql, statement):
-                        create_view(state, name, query, None, replace=statement.or_replace)
+                        create_view(state, name, query, ViewOptions(replace=statement.or_replace))
             case DropTable(name=name, if_exists=if_exists):
                 if not (if_exists and name.lower() not in state.tables):
                     drop_table(state, name)
@@ -74,28 +76,45 @@ def create_table(state: SessionState, table: Table) -> None:
         jump = max(_MONTH, kept.micros) if kept.max_jump is None else kept.max_jump
         retention = ("time", kept.micros, names.index(kept.time_column), jump)
     base = BaseTable(table)
-    create = partial(state.kernel.create_table, table.name, columns, key, retention)
+    keeps_rows = table.keep == "rows"
+    create = partial(state.kernel.create_table, table.name, columns, key, retention, keeps_rows)
     with refusals():
         change_and_note(create, [(state, "tables", {**state.tables, table.name.lower(): base})], keep=(base, "handle"))
 
 
-def create_view(
-    state: SessionState, name: str, sql: str, update_rates: Mapping[str, int] | None, *, replace: bool = False
-) -> MaintainedView:
-    """Plan a view and build it from the tables' rows; with ``replace``, in the place of one of this name."""
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """How to create a view; ``replace``: in the place of one of this name."""
+
+    update_rates: Mapping[str, int] | None = None
+    replace: bool = False
+    on_warning: str = "accept"
+
+
+def create_view(state: SessionState, name: str, sql: str, options: ViewOptions) -> MaintainedView:
+    """Plan a view and build it from the tables' rows."""
+    if options.on_warning not in ("accept", "refuse"):
+        message = f"on_warning is {shown(options.on_warning)}"
+        raise SchemaError("INVALID_ARGUMENT", message, hint="use 'accept' or 'refuse'")
     wrong = why_no_name(name)
     if wrong is not None:
         raise SchemaError("INVALID_NAME", f"create_view(): {wrong}", hint="give the view a name")
-    old = state.views.get(name.lower()) if replace else None
+    old = state.views.get(name.lower()) if options.replace else None
     if old is None:
         _require_free(state, name)
-    rates = _rates(state, update_rates)
+    else:
+        _require_view_unread(state, old)
+    rates = _rates(state, options.update_rates)
     tables = {key: base.table for key, base in state.tables.items()}
-    logical = lower_query(name, sql, tables, state.views)
+    others = {key: other for key, other in state.views.items() if other is not old}
+    known = {key: other.table for key, other in others.items()}
+    logical = lower_query(name, sql, tables, known)
     _refuse_reserved(f"view `{name}`", [c.name for c in logical.columns])
-    planned = plan_view(logical, tables, rates)
+    if options.on_warning == "refuse":
+        refuse_warnings(logical)
+    planned = plan_view(logical, {**known, **tables}, rates)
     view = MaintainedView(planned, rates)
-    views = {**state.views, name.lower(): view}
+    views = {**others, name.lower(): view}  # in an order in which each reads earlier ones
     create = partial(state.kernel.create_view, planned.plan.to_json())
     drop_old = None if old is None else partial(state.kernel.drop_view, old.handle)
     with state.handles, refusals():
@@ -107,23 +126,31 @@ def create_view(
 def drop_table(state: SessionState, name: str) -> None:
     """Drop a table that no view reads."""
     base = state.table(name)
-    readers = [v.name for v in state.views.values() if v.reads(base.table)]
+    readers = [v.name for v in state.views.values() if v.reads(TableSource(base.table.name))]
     if readers:
-        raise SchemaError(
-            "TABLE_IN_USE",
-            f"table `{base.table.name}` is read by view `{readers[0]}`",
-            hint=f"drop the view{'s' if len(readers) > 1 else ''} first: {', '.join(readers)}",
-        )
+        raise _in_use_error("TABLE_IN_USE", f"table `{base.table.name}`", readers)
     left = {key: other for key, other in state.tables.items() if other is not base}
     with state.handles:
         change_and_note(partial(state.kernel.drop_table, base.handle), [(state, "tables", left)])
 
 
 def drop_view(state: SessionState, view: MaintainedView) -> None:
-    """Drop a view."""
+    """Drop a view that no other reads."""
+    _require_view_unread(state, view)
     left = {key: other for key, other in state.views.items() if other is not view}
     with state.handles:
         change_and_note(partial(state.kernel.drop_view, view.handle), [(state, "views", left)])
+
+
+def _require_view_unread(state: SessionState, view: MaintainedView) -> None:
+    readers = [v.name for v in state.views.values() if v.reads(ViewSource(view.name))]
+    if readers:
+        raise _in_use_error("VIEW_IN_USE", f"view `{view.name}`", readers)
+
+
+def _in_use_error(code: str, what: str, readers: list[str]) -> SchemaError:
+    hint = f"drop the view{'s' if len(readers) > 1 else ''} first: {', '.join(readers)}"
+    return SchemaError(code, f"{what} is read by view `{readers[0]}`", hint=hint)
 
 
 def _rates(state: SessionState, given: Mapping[str, int] | None) -> dict[str, int] | None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from everview.engine import Database
     from everview.plan.lower import PlannedView
+    from everview.trees.join_tree import JoinTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,11 @@ def table_metrics(kernel: Database, table: int) -> TableMetrics:
 
 def read_metrics(raw: Mapping[str, Any], planned: PlannedView) -> ViewMetrics:
     """The kernel's metrics with the plan's names."""
-    tree = planned.cores[0].choice.tree
-    names = [n.atom or f"[{', '.join(n.columns)}]" for n in tree.nodes] + ["top"]
-    nodes = tuple(NodeMetrics(name, rows, size) for name, (rows, size) in zip(names, raw["nodes"], strict=True))
+    nodes = tuple(
+        NodeMetrics(name, rows, size)
+        for core, sizes in zip(planned.cores, raw["nodes"], strict=True)
+        for name, (rows, size) in zip(_node_names(core.choice.tree), sizes, strict=True)
+    )
     operators = tuple(NodeMetrics(*operator) for operator in raw["operators"])
     counters = ("updates", "probes", "status_changes", "annotation_changes", "live_changes", "steps", "rows_emitted")
     return ViewMetrics(
@@ -80,3 +83,7 @@ def read_metrics(raw: Mapping[str, Any], planned: PlannedView) -> ViewMetrics:
         state_bytes=sum(n.bytes for n in nodes) + sum(o.bytes for o in operators),
         **{name: raw[name] for name in counters},
     )
+
+
+def _node_names(tree: JoinTree) -> list[str]:
+    return [n.atom or f"[{', '.join(n.columns)}]" for n in tree.nodes] + ["top"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 
+from everview.engine import refusals
 from everview.errors import ChangeError
 from everview.session import definitions
 from everview.session.commit import OnMissing, Request, commit
@@ -43,15 +44,23 @@ class Session:
             definitions.execute(self._state, sql)
 
     def create_view(
-        self, name: str, sql: str, *, update_rates: Mapping[str, int] | None = None, replace: bool = False
+        self,
+        name: str,
+        sql: str,
+        *,
+        update_rates: Mapping[str, int] | None = None,
+        replace: bool = False,
+        on_warning: Literal["accept", "refuse"] = "accept",
     ) -> View:
         """Create a view from a SELECT; on loaded tables it is built from their rows.
 
         ``update_rates`` (changes per table, any unit) guide the choice of the join tree; without them the changes seen so far do.
+        ``on_warning``: whether to take a view that costs more than a join tree would, for the reasons that ``explain`` gives.
         """
         with self._state.lock:
             self._state.require_changeable()
-            return View(self._state, definitions.create_view(self._state, name, sql, update_rates, replace=replace))
+            options = definitions.ViewOptions(update_rates, replace, on_warning)
+            return View(self._state, definitions.create_view(self._state, name, sql, options))
 
     # ---- changes -------------------------------------------------------------------------------------------------
 
@@ -126,7 +135,7 @@ class Session:
     def table_rows(self, name: str) -> pa.Table:
         """The rows of a base table with their ``_multiplicity``; those of a window in the order in which they expire."""
         state = self._state
-        with state.handles:
+        with state.handles, refusals():
             state.require_open()
             return pa.Table.from_batches(state.kernel.table_rows(state.table(name).handle))
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from everview.errors import EverviewError, SnapshotError, cut
+from everview.errors import EverviewError, SchemaError, SnapshotError, cut
 from everview.schema.datatype import parse_type
 from everview.schema.table import Column, ForeignKey, Retention, Table
 from everview.session.commit import commit
-from everview.session.definitions import create_table, create_view
+from everview.session.definitions import ViewOptions, create_table, create_view
 from everview.session.state import SessionState
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from everview.session.session import Session
+    from everview.session.state import BaseTable
 
 _MAGIC = b"EVERVIEW"
 FORMAT_VERSION = 1
@@ -40,6 +41,7 @@ _PREFIX = len(_MAGIC) + 4 + 8
 def save(state: SessionState, path: str | PathLike[str]) -> None:
     """Write a snapshot to ``path``. The caller holds the session's lock."""
     bases = list(state.tables.values())
+    _require_rows(bases)
     rows = [_ipc(state.kernel.table_rows(base.handle)) for base in bases]
     views = [{"name": v.name, "sql": v.planned.view.sql, "rates": v.rates} for v in state.views.values()]
     header = {
@@ -53,6 +55,14 @@ def save(state: SessionState, path: str | PathLike[str]) -> None:
     text = json.dumps(header).encode()
     prefix = _MAGIC + FORMAT_VERSION.to_bytes(4, "little") + len(text).to_bytes(8, "little")
     _write_atomically(Path(path), (prefix, text, *rows))
+
+
+def _require_rows(bases: list[BaseTable]) -> None:
+    passing = [base.table.name for base in bases if base.table.keep == "views"]
+    if passing:
+        message = f"a snapshot is made of the rows of all tables, and `{passing[0]}` keeps none"
+        hint = "create the table without keep = 'views', or feed a new session from the source of the changes"
+        raise SchemaError("ROWS_NOT_KEPT", message, hint=hint, table=passing[0])
 
 
 def _write_atomically(target: Path, parts: Iterable[bytes]) -> None:
@@ -115,7 +125,7 @@ def _load(state: SessionState, header: dict[str, Any], blobs: list[bytes], path:
         base.updates = 0  # the trees are chosen by the rates of their time, as they were
     for view in header["views"]:
         try:
-            create_view(state, view["name"], view["sql"], view["rates"])
+            create_view(state, view["name"], view["sql"], ViewOptions(view["rates"]))
         except EverviewError as error:
             raise SnapshotError(
                 "SNAPSHOT_SQL",

@@ -20,13 +20,16 @@ from everview.engine import Database
 from everview.errors import SchemaError, SessionError, cut, listed, shown
 from everview.interop.batch import MULTIPLICITY, BatchReader
 from everview.machine import default_delta_limit
+from everview.plan.output_key import output_key
+from everview.query.conjunctive import StageSource
 from everview.schema.arrow import arrow_type
+from everview.schema.table import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from everview.plan.lower import PlannedView
-    from everview.schema.table import Table
+    from everview.query.conjunctive import TableSource, ViewSource
 
 ChangeKind = Literal["rows", "upsert", "update", "keys"]
 
@@ -67,9 +70,17 @@ class MaintainedView:
     def name(self) -> str:
         return self.planned.view.name
 
-    def reads(self, table: Table) -> bool:
-        """Whether a table is among those the view is built from."""
-        return any(a.table.lower() == table.name.lower() for core in self.planned.cores for a in core.query.atoms)
+    @property
+    def table(self) -> Table:
+        """The view as other views read it."""
+        columns = tuple(Column(c.name, c.type, c.nullable) for c in self.planned.view.columns)
+        return Table(self.name, columns, output_key(self.planned.view) or ())
+
+    def reads(self, source: TableSource | ViewSource) -> bool:
+        """Whether a table or another view is among those the view is built from."""
+        atoms = (atom for core in self.planned.cores for atom in core.query.atoms)
+        named = (a.source for a in atoms if not isinstance(a.source, StageSource))
+        return any(type(s) is type(source) and s.name.lower() == source.name.lower() for s in named)
 
 
 class Listener:

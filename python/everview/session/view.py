@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 from everview.analysis.classification import QueryClass
 from everview.engine import refusals
 from everview.errors import AccessPatternError, ChangeError, SessionError, StaleIteratorError, shown
+from everview.explain.formats import Format, explain
 from everview.interop.batch import MULTIPLICITY
 from everview.interop.expand import expand
-from everview.plan.explain import Format, explain
 from everview.session import definitions
 from everview.session.display import to_html
 from everview.session.lookup import lookup_arguments
 from everview.session.metrics import ViewMetrics, read_metrics
+from everview.session.order import ordered
 from everview.session.state import Listener, MaintainedView, SessionState
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from everview.analysis.classification import Classification
     from everview.engine import Cursor, Database
     from everview.plan.lower import PlannedView
+    from everview.query.logical_view import SortKey
 
 _CHUNK = 65536
 
@@ -85,8 +87,8 @@ class View:
         """The full result; duplicates repeated as in SQL, or each row once with ``_multiplicity``."""
         batches = self._whole(self._open)
         if multiplicity:
-            return _net(pa.Table.from_batches(batches, schema=self._view.no_change.schema))
-        return self._repeated(batches)
+            return ordered(_net(pa.Table.from_batches(batches, schema=self._view.no_change.schema)), self._order)
+        return ordered(self._repeated(batches), self._order)
 
     def to_pandas(self) -> Any:
         """The full result as a pandas DataFrame."""
@@ -144,7 +146,7 @@ class View:
             with self._state.handles, refusals():
                 return self._kernel().lookup(self._view.handle, columns, row)
 
-        return self._repeated(self._whole(find))
+        return ordered(self._repeated(self._whole(find)), self._order)
 
     # ---- around --------------------------------------------------------------------------------------------------
 
@@ -229,11 +231,22 @@ class View:
                 return
             yield batch
 
+    @property
+    def _order(self) -> tuple[SortKey, ...]:
+        return self._view.planned.view.order
+
     def _expanded(self, cursor: Cursor, rows: int) -> Iterator[pa.RecordBatch]:
+        for part in self._parts(cursor, rows):
+            self._require_fresh(cursor)
+            yield part
+
+    def _parts(self, cursor: Cursor, rows: int) -> Iterator[pa.RecordBatch]:
+        """The result in record batches: as it is enumerated, or, where the view has an order, read as a whole and sorted."""
+        if self._order:
+            yield from ordered(self._repeated(list(self._read(cursor, _CHUNK))), self._order).to_batches(rows)
+            return
         for batch in self._read(cursor, rows):
-            for part in expand(batch, self.schema, rows):
-                self._require_fresh(cursor)
-                yield part
+            yield from expand(batch, self.schema, rows)
 
     def _tuples(self, cursor: Cursor) -> Iterator[Any]:
         row: Any = namedtuple("Row", self.schema.names, rename=True)  # type: ignore[misc]  # noqa: PYI024

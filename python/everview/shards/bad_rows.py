@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from everview.errors import ChangeError
 from everview.interop.batch import MULTIPLICITY
-from everview.plan.distribute import REST
+from everview.layout.feeds import REST
 from everview.shards.blob import Section
 from everview.shards.carried import apart, shown_netted
 from everview.shards.changes import net
@@ -99,9 +99,9 @@ def drop_other_parts(directory: str, batch: int, table: str, parts: Collection[i
 
 
 class BadRows:
-    """Sorts deletes of absent rows out of a batch. ``reports``: per section whether this engine is the one to report them."""
+    """Sorts deletes of absent rows out of a batch. ``reports``: per section whether this engine is the one to report them; None where all rows are valid."""
 
-    def __init__(self, shown: Sequence[str], reports: Sequence[bool], letters: Letters) -> None:
+    def __init__(self, shown: Sequence[str], reports: Sequence[bool | None], letters: Letters) -> None:
         self._shown = shown
         self._reports = reports
         self.letters = letters
@@ -116,6 +116,9 @@ class BadRows:
         for number, given in rows.items():
             batch, carried = apart(given)
             changed |= carried is not None
+            if self._reports[number] is None:
+                kept[number] = batch
+                continue
             netted = net(batch)
             plain = netted.remove_column(netted.num_columns - 1)
             multiplicity = netted.column(netted.num_columns - 1).to_numpy()

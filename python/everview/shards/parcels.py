@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+Address = tuple[int, int]
+"""A fragment and the number of one of its engines."""
+
+
 class Parcels:
     """Collects sections for destinations. Rows for several destinations are serialised once.
 
@@ -18,12 +22,12 @@ class Parcels:
     with the others, notices if its layout is not theirs, and tells what it holds.
     """
 
-    def __init__(self, destinations: Iterable[int]) -> None:
-        self._waiting: dict[tuple[tuple[int, ...], int], list[pa.RecordBatch]] = {}
+    def __init__(self, destinations: Iterable[Address]) -> None:
+        self._waiting: dict[tuple[tuple[Address, ...], int], list[pa.RecordBatch]] = {}
         self._size = 0
         self._destinations = tuple(destinations)
 
-    def add(self, destinations: Sequence[int], section: int, rows: pa.RecordBatch) -> None:
+    def add(self, destinations: Sequence[Address], section: int, rows: pa.RecordBatch) -> None:
         """Rows for some destinations."""
         self._waiting.setdefault((tuple(destinations), section), []).append(rows)
         self._size += rows.nbytes
@@ -33,9 +37,9 @@ class Parcels:
         """Whether it is time to flush."""
         return self._size >= LARGEST
 
-    def flush(self, *, last: bool) -> Iterator[tuple[int, bytes]]:
+    def flush(self, *, last: bool) -> Iterator[tuple[Address, bytes]]:
         """The blobs by destination; the last time also for destinations that nothing is for."""
-        bodies: dict[int, list[tuple[int, pa.Buffer]]] = {at: [] for at in (self._destinations if last else ())}
+        bodies: dict[Address, list[tuple[int, pa.Buffer]]] = {at: [] for at in (self._destinations if last else ())}
         for (destinations, section), batches in self._waiting.items():
             body = pack_section([concat(batches)])
             for at in destinations:

@@ -1,8 +1,9 @@
 """A view's pipeline over engines in other processes, without saying what carries rows between them.
 
-Rows of a source are dispatched (to the shards, or to the normaliser if the table has a key); the normaliser's changes are dispatched to
-the shards; the shards' changes go to the merging engines, or, where nothing is left to merge, to the exit; at the exit changes of all shards
-stand together, are netted and paired, and leave. Each arrow is a number (which engine) and a blob.
+Rows of a source are dispatched to the engines that read them: those of fragments, or the normaliser if the table has a key; the normaliser's
+changes are dispatched likewise. What a fragment exports goes to later fragments, and at last to the exit, where changes of all shards stand
+together, are netted and paired, and leave. Each arrow is an address (which fragment, which engine) and a blob. Hops follow one another:
+what is for a later one passes through those between.
 
 A ``Pipeline`` is made of values only: it is sent to workers as it is.
 """
@@ -13,9 +14,9 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from everview.plan.distribute import Layout
+from everview.layout.layout import Layout
 from everview.query.logical_view import OutputColumn
 from everview.schema.table import Table
 from everview.shards.bad_rows import BadRows, DeadLetterFile
@@ -24,24 +25,43 @@ from everview.shards.changes import net, with_change_types
 from everview.shards.durable import Stage
 from everview.shards.identity import Identity, TableShape
 from everview.shards.normaliser import KeyedInput, Normaliser
-from everview.shards.parcels import Parcels
-from everview.shards.routing import CopyRoute, KeyRouter, TableRouter, table_routes
+from everview.shards.parcels import Address, Parcels
+from everview.shards.routing import Destination, FeedRouter, KeyRouter
 from everview.shards.view_engine import EngineSpec
-from everview.shards.view_stage import DELTA, ViewStage
+from everview.shards.view_stage import ViewStage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-StageName = Literal["normalise", "shard", "merge"]
+NORMALISE = -1
+"""The number of the hop before the first fragment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table that comes in: how its rows reach the shards, and which input of the normaliser it is, if it has a key."""
+    """A table that comes in: the feeds that want its rows, and which input of the normaliser it is, if it has a key."""
 
     table: Table
-    routes: tuple[CopyRoute, ...]
+    feeds: tuple[Destination, ...]
     keyed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """What becomes of an export: the feeds that want its rows. With ``one_place`` only those of the first engine count."""
+
+    feeds: tuple[Destination, ...]
+    one_place: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A fragment as it runs. ``engines``: how many hear of every batch. ``judged``: per table whether its deletes may find no row."""
+
+    spec: EngineSpec
+    engines: int
+    outlets: tuple[Outlet, ...]
+    judged: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +73,11 @@ class Pipeline:
     shards: int
     sources: tuple[Source, ...]
     inputs: tuple[KeyedInput, ...]
-    shard: EngineSpec
-    merge: EngineSpec | None
-    bucket_columns: tuple[int, ...] | None
-    """Positions of the emitted columns by which changes are gathered at the next stage; None if each shard's stay apart."""
+    hops: tuple[Hop, ...]
+    gathered_by: tuple[int, ...] | None
+    """Positions of the columns by which changes are brought together at the exit; None if each shard's stay apart."""
     disjoint: bool
+    """No row of the result is on two shards, so that changes need not be added up."""
     key: tuple[int, ...] | None
     columns: tuple[OutputColumn, ...]
     dead_letters: str | None
@@ -68,87 +88,101 @@ class Pipeline:
         """What engines are made with that their state does not depend on: an engine held in memory is used only with the same."""
         return self.dead_letters, self.tombstone_seconds
 
-    # ---- from the sources to the shards ----------------------------------------------------------------------------
+    @property
+    def hop_numbers(self) -> range:
+        """The hops in their order: the normaliser, where there is one, and the fragments."""
+        return range(NORMALISE if self.inputs else 0, len(self.hops))
 
-    def dispatch(self, source: int, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-        """Rows of a source (in its column order, as its kind of input has it, and with the input rows if they carry them) to the next stage."""
+    @property
+    def exit(self) -> int:
+        """The number of what comes after the last hop."""
+        return len(self.hops)
+
+    # ---- from the sources to the first hops ------------------------------------------------------------------------
+
+    def dispatch(self, source: int, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Address, bytes]]:
+        """Rows of a source (in its column order, as its kind of input has it, and with the input rows if they carry them) to the next hop."""
         found = self.sources[source]
-        parcels = Parcels(range(self.shards))
+        first = 0 if found.keyed is None else NORMALISE
+        parcels = Parcels((first, number) for number in range(self._engines(first)))
         for rows in batches:
             if found.keyed is None:
-                self._to_shards(found, rows, parcels)
+                _add(parcels, found.feeds, rows)
             else:
                 given = self.inputs[found.keyed]
                 names = [c.name for c in given.table.columns]
                 router = KeyRouter([names.index(k) for k in given.table.primary_key], self.shards)
                 for at, part in router.route(given.lightened(rows)):
-                    parcels.add([at], found.keyed, part)
+                    parcels.add([(NORMALISE, at)], found.keyed, part)
             if parcels.is_full:
                 yield from parcels.flush(last=False)
         yield from parcels.flush(last=True)
 
-    def _to_shards(self, source: Source, rows: pa.RecordBatch, parcels: Parcels) -> None:
-        for destinations, section, part in TableRouter(source.routes).route(rows):
-            parcels.add(destinations, section, part)
+    def _engines(self, hop: int) -> int:
+        return self.shards if hop == NORMALISE else self.hops[hop].engines
 
-    # ---- from stage to stage ---------------------------------------------------------------------------------------
+    # ---- from hop to hop -------------------------------------------------------------------------------------------
 
-    def make(self, stage: StageName, number: int, current_batch: Callable[[], int], threads: int = 1) -> Stage:
-        """An empty engine of a stage, for so many threads. ``current_batch`` tells which batch is being applied, whenever it is asked."""
-        letters = self._letters(stage, number, current_batch)
-        if stage == "normalise":
+    def make(self, hop: int, number: int, current_batch: Callable[[], int], threads: int = 1) -> Stage:
+        """An empty engine of a hop, for so many threads. ``current_batch`` tells which batch is being applied, whenever it is asked."""
+        letters = self._letters(hop, number, current_batch)
+        if hop == NORMALISE:
             return Normaliser(self.inputs, tombstone_seconds=self.tombstone_seconds, letters=letters)
-        if stage == "shard":
-            bad_rows = None if letters is None else BadRows(self.shard.shown, self._reports(number), letters)
-            return ViewStage(self.shard, bad_rows, threads)
-        assert self.merge is not None
-        return ViewStage(self.merge, threads=threads)
+        spec = self.hops[hop].spec
+        bad_rows = None
+        if letters is not None and any(self.hops[hop].judged):
+            bad_rows = BadRows(spec.shown, self._reports(hop, number), letters)
+        return ViewStage(spec, bad_rows, threads)
 
-    def _letters(self, stage: StageName, number: int, current_batch: Callable[[], int]) -> DeadLetterFile | None:
+    def _letters(self, hop: int, number: int, current_batch: Callable[[], int]) -> DeadLetterFile | None:
         if self.dead_letters is None:
             return None
-        return DeadLetterFile(self.dead_letters, f"{stage}-{number:03d}", current_batch)
+        return DeadLetterFile(self.dead_letters, f"{hop_name(hop)}-{number:03d}", current_batch)
 
-    def _reports(self, shard: int) -> list[bool]:
-        """Per copy, whether this shard reports its bad rows: the first copy of a table, on the first of its replicas."""
-        first: dict[str, int] = {}
-        for number, shown in enumerate(self.shard.shown):
-            first.setdefault(shown, number)
-        reports = [False] * len(self.shard.shown)
+    def _reports(self, hop: int, engine: int) -> list[bool | None]:
+        """Per table whether this engine reports its bad rows: the first feed of a source, on the first of its replicas."""
+        reports: list[bool | None] = [False if judged else None for judged in self.hops[hop].judged]
         for source in self.sources:
-            for route in source.routes:
-                strides = [(share, stride) for share, stride, _ in route.spread]
-                base = sum(shard // stride % share * stride for share, stride in strides)
-                reports[route.section] = first[source.table.name] == route.section and base == shard
+            first, *_ = source.feeds
+            if first.feed.fragment == hop and reports[first.section] is not None:
+                base = sum(engine // r.stride % r.share * r.stride for r in first.feed.routes)
+                reports[first.section] = base == engine
         return reports
 
-    def forward(self, stage: StageName, number: int, delta: Iterable[Section]) -> Iterator[tuple[int, bytes]]:
-        """What a stage's change becomes for the next one."""
-        parcels = Parcels(self._always_told(stage, number))
+    def forward(self, hop: int, number: int, delta: Iterable[Section]) -> Iterator[tuple[Address, bytes]]:
+        """What the change of an engine becomes for later hops."""
+        told = hop + 1 < self.exit and number < self._engines(hop + 1)
+        everyone = hop == NORMALISE
+        parcels = Parcels(
+            [(0, n) for n in range(self._engines(0))] if everyone else [(hop + 1, number)] if told else []
+        )
         for section, batches in delta:
             for rows in (part for batch in batches for part in slices(batch)):
-                if stage == "normalise":
-                    source = next(s for s in self.sources if s.keyed == section)
-                    self._to_shards(source, rows, parcels)
-                elif stage == "merge" or self.bucket_columns is None:
-                    parcels.add([number], DELTA, rows)
+                if hop == NORMALISE:
+                    _add(parcels, next(s for s in self.sources if s.keyed == section).feeds, rows)
                 else:
-                    for at, part in KeyRouter(self.bucket_columns, self.shards).route(rows):
-                        parcels.add([at], DELTA, part)
+                    self._export(hop, number, section, rows, parcels)
                 if parcels.is_full:
                     yield from parcels.flush(last=False)
         yield from parcels.flush(last=True)
 
-    def _always_told(self, stage: StageName, number: int) -> Sequence[int]:
-        """The engines of the next stage that hear from this one in every batch; of the exit nobody needs to.
+    def _export(self, hop: int, number: int, section: int, rows: pa.RecordBatch, parcels: Parcels) -> None:
+        outlet = self.hops[hop].outlets[section]
+        if outlet.one_place and number > 0:
+            return
+        _add(parcels, outlet.feeds, rows)
+        if hop + 1 < self.exit or section != self.result:
+            return
+        if self.gathered_by is None:
+            parcels.add([(self.exit, number)], 0, rows)
+            return
+        for at, part in KeyRouter(self.gathered_by, self.shards).route(rows):
+            parcels.add([(self.exit, at)], 0, part)
 
-        A result without groups is merged by the first engine alone: any other would begin with a row of its own.
-        """
-        if stage == "normalise":
-            return range(self.shards)
-        if stage == "merge" or self.merge is None:
-            return ()
-        return (number,) if self.bucket_columns or number == 0 else ()
+    @property
+    def result(self) -> int:
+        """Which export of the last hop is the result."""
+        return len(self.hops[-1].outlets) - 1
 
     # ---- the exit --------------------------------------------------------------------------------------------------
 
@@ -158,11 +192,21 @@ class Pipeline:
         if not batches:
             return None
         rows = concat(batches)
-        if not self.disjoint and self.merge is None:
+        if not self.disjoint:
             rows = net(rows)
         if not rows.num_rows:
             return None
         return with_change_types(rows, self.key) if change_types else rows
+
+
+def hop_name(hop: int) -> str:
+    """How users know a hop."""
+    return {NORMALISE: "normalise", 0: "shard", 1: "merge"}.get(hop, f"merge{hop}")
+
+
+def _add(parcels: Parcels, feeds: Sequence[Destination], rows: pa.RecordBatch) -> None:
+    for destinations, section, part in FeedRouter(feeds).route(rows):
+        parcels.add(destinations, section, part)
 
 
 def build_pipeline(
@@ -175,35 +219,32 @@ def build_pipeline(
 ) -> Pipeline:
     """The pipeline of a layout. ``inputs``: the tables with a key, by lower-case name. ``shapes``: what to say of tables that have changed."""
     numbers = {name: number for number, name in enumerate(inputs)}
-    sources = tuple(
-        Source(table, table_routes(layout, name), numbers.get(name)) for name, table in layout.sources.items()
-    )
-    shown = tuple(layout.sources[c.source].name for c in layout.copies)
-    shard = EngineSpec(tuple(c.table for c in layout.copies), shown, layout.shard.plan.to_json())
-    merge = None
-    emitted = [c.name for c in layout.emitted]
-    bucket_columns: tuple[int, ...] | None
-    if layout.merge is not None and layout.partial is not None:
-        merge = EngineSpec((layout.partial,), (layout.view.name,), layout.merge.plan.to_json())
-        bucket_columns = tuple(emitted.index(k) for k in layout.merge_key)
-    elif layout.key is not None:
-        bucket_columns = tuple(emitted.index(k) for k in layout.key)
-    else:
-        bucket_columns = None if layout.disjoint else tuple(range(len(emitted)))
+    wanted: dict[str | int, list[Destination]] = {}
+    for fragment in layout.fragments:
+        for section, feed in enumerate(fragment.feeds):
+            shown = layout.sources[feed.origin].name if isinstance(feed.origin, str) else layout.view.name
+            wanted.setdefault(feed.origin, []).append(Destination(feed, section, shown))
+    hops = []
+    for fragment in layout.fragments:
+        names_shown = tuple(wanted[feed.origin][0].shown for feed in fragment.feeds)
+        plans = tuple(view.plan.to_json() for view in fragment.views)
+        exports = tuple(export.view for export in fragment.exports)
+        spec = EngineSpec(tuple(feed.table for feed in fragment.feeds), names_shown, plans, exports)
+        outlets = tuple(Outlet(tuple(wanted.get(e.stage, ())), e.one_place) for e in fragment.exports)
+        judged = tuple(isinstance(feed.origin, str) and feed.origin not in layout.checked for feed in fragment.feeds)
+        hops.append(Hop(spec, fragment.engines, outlets, judged))
     names = [c.name for c in layout.columns]
-    key = None if layout.key is None else tuple(names.index(k) for k in layout.key)
-    identity = Identity(_fingerprint(layout, inputs), layout.view.sql, layout.wanted, shapes or {})
+    by = layout.gathered_by
     return Pipeline(
         name=layout.view.name,
-        identity=identity,
-        shards=max(1, layout.shares.shards),
-        sources=sources,
+        identity=Identity(_fingerprint(layout, inputs), layout.view.sql, layout.wanted, shapes or {}),
+        shards=layout.shards,
+        sources=tuple(Source(table, tuple(wanted[name]), numbers.get(name)) for name, table in layout.sources.items()),
         inputs=tuple(inputs.values()),
-        shard=shard,
-        merge=merge,
-        bucket_columns=bucket_columns,
-        disjoint=layout.disjoint,
-        key=key,
+        hops=tuple(hops),
+        gathered_by=None if by is None else tuple(names.index(c) for c in by),
+        disjoint=layout.spread is not None,
+        key=None if layout.key is None else tuple(names.index(k) for k in layout.key),
         columns=layout.columns,
         dead_letters=dead_letters,
         tombstone_seconds=tombstone_seconds,
@@ -211,7 +252,7 @@ def build_pipeline(
 
 
 def _fingerprint(layout: Layout, inputs: Mapping[str, KeyedInput]) -> str:
-    """A hash of everything that the state of any stage depends on."""
+    """A hash of everything that the state of any hop depends on."""
     kinds = [
         [name, i.hidden, i.latest, i.latest and list(i.order), [[c.name, str(c.type)] for c in i.table.columns]]
         for name, i in sorted(inputs.items())

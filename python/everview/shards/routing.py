@@ -1,9 +1,9 @@
 """Which rows go to which engine.
 
-``TableRouter`` sends the changes of one table to the shards of a layout: for each of its copies the rows are hashed on the dimensions that
-spread it and replicated along the others. ``KeyRouter`` sends rows to buckets by a hash of some columns. Both give (destination, section).
+``FeedRouter`` sends the changes of a table or a stage to the feeds that want them: for each of these the rows are hashed on the dimensions
+that spread it and replicated along the others. ``KeyRouter`` sends rows to buckets by a hash of some columns.
 
-Cost: one hash per row and dimension, one stable counting sort and one gather per copy, whatever the number of shards.
+Cost: one hash per row and dimension, one stable counting sort and one gather per feed, whatever the number of shards.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,123 +19,98 @@ import pyarrow.compute as pc
 
 from everview.engine import ExpressionError, compute, hash_rows
 from everview.interop.batch import MULTIPLICITY
-from everview.plan.distribute import REST, Copy, Layout
-from everview.plan.shares import Dimension
+from everview.layout.feeds import REST, Feed
 from everview.shards.carried import apart, only_where, together
+from everview.shards.parcels import Address
 
-Routed = tuple[tuple[int, ...], int, pa.RecordBatch]
+Routed = tuple[tuple[Address, ...], int, pa.RecordBatch]
 """The destinations of some rows, the section they are for, and the rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class CopyRoute:
-    """How one copy of a table is spread: its section number, and per dimension of the grid share, stride and hashed expressions.
+class Destination:
+    """A feed as a table of its fragment's engines: the section with this number. ``shown``: how users know where its rows are from."""
 
-    Rows for which ``condition`` is not true are of no use to the copy; with ``drops`` they stay behind.
-    """
-
-    table: str
+    feed: Feed
     section: int
-    columns: tuple[int, ...]
-    rest: tuple[int, ...]
-    has_rest: bool
-    condition: Mapping[str, Any] | None
-    drops: bool
-    spread: tuple[tuple[int, int, tuple[Mapping[str, Any], ...]], ...]
-    offsets: tuple[int, ...]
-    """What to add to the place given by the hashes to get all shards with a replica."""
+    shown: str
 
 
-class TableRouter:
-    """Routes the changes of one table. Rows come in the table's column order with ``_multiplicity`` last, and may carry their input rows.
+class FeedRouter:
+    """Routes the changes of one origin. Rows come in its column order with ``_multiplicity`` last, and may carry their input rows.
 
-    Shards refuse only deletes, only of tables whose changes are not known to be valid, and report those of the first copy: no other rows
+    Shards refuse only deletes, only of tables whose changes are not known to be valid, and report those of the first feed: no other rows
     carry anything further.
     """
 
-    def __init__(self, routes: Sequence[CopyRoute]) -> None:
-        self._routes = routes
+    def __init__(self, destinations: Sequence[Destination]) -> None:
+        self._destinations = destinations
 
     def route(self, rows: pa.RecordBatch) -> Iterator[Routed]:
         """The parts of a batch."""
         plain, carried = apart(rows)
         if carried is not None:
             carried = only_where(pc.less(plain.column(plain.num_columns - 1), 0), carried)
-        for route in self._routes:
-            yield from _route(route, plain, None if route.drops else carried)
+        for destination in self._destinations:
+            yield from _route(destination, plain, None if destination.feed.drops else carried)
             carried = None
 
 
-def table_routes(layout: Layout, source: str) -> tuple[CopyRoute, ...]:
-    """How the copies of a table are spread."""
-    return tuple(
-        _copy_route(layout.sources[source].name, number, copy, layout.shares.dimensions)
-        for number, copy in enumerate(layout.copies)
-        if copy.source == source
-    )
-
-
-def _copy_route(shown: str, number: int, copy: Copy, dimensions: tuple[Dimension, ...]) -> CopyRoute:
-    strides = [prod(d.share for d in dimensions[at + 1 :]) for at in range(len(dimensions))]
-    hashed = dict(copy.routes)
-    spread = tuple((dimensions[at].share, strides[at], expressions) for at, expressions in copy.routes)
-    free = [[i * strides[at] for i in range(d.share)] for at, d in enumerate(dimensions) if at not in hashed]
-    offsets = tuple(sorted(sum(choice) for choice in product(*free)))
-    has_rest = any(c.name == REST for c in copy.table.columns)
-    rest = (copy.rest, has_rest)
-    return CopyRoute(shown, number, copy.columns, *rest, copy.filter, copy.drops, spread, offsets)
-
-
-def _route(route: CopyRoute, rows: pa.RecordBatch, carried: pa.Array | None) -> Iterator[Routed]:
-    if route.condition is not None and route.drops:
-        rows = rows.filter(_wanted(route, rows))
+def _route(to: Destination, rows: pa.RecordBatch, carried: pa.Array | None) -> Iterator[Routed]:
+    feed = to.feed
+    if feed.filter is not None and feed.drops:
+        rows = rows.filter(_wanted(to, rows))
     if not rows.num_rows:
         return
-    kept = together(_kept(route, rows), carried)
-    if not route.spread:
-        yield route.offsets, route.section, kept
+    kept = together(_kept(feed, rows), carried)
+
+    def addresses(at: int) -> tuple[Address, ...]:
+        return tuple((feed.fragment, at + replica) for replica in feed.replicas)
+
+    if not feed.routes:
+        yield addresses(0), to.section, kept
         return
     place = np.zeros(rows.num_rows, dtype=np.uint64)
-    for share, stride, expressions in route.spread:
-        place += _dimension(route, expressions, rows) % np.uint64(share) * np.uint64(stride)
+    for route in feed.routes:
+        place += _dimension(to, route.hashed, rows) % np.uint64(route.share) * np.uint64(route.stride)
     for at, part in split_by(place, kept):
-        yield tuple(at + offset for offset in route.offsets), route.section, part
+        yield addresses(at), to.section, part
 
 
 def _dimension(
-    route: CopyRoute, expressions: Sequence[Mapping[str, Any]], rows: pa.RecordBatch
+    to: Destination, expressions: Sequence[Mapping[str, Any]], rows: pa.RecordBatch
 ) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """The hashes of a dimension. Rows that no atom wants may have no value there: they go by all of their columns."""
-    if route.condition is None or route.drops or all(e["op"] == "column" for e in expressions):
-        return _hashes([_value(route, e, rows) for e in expressions])
-    wanted = _wanted(route, rows)
+    if to.feed.filter is None or to.feed.drops or all(e["op"] == "column" for e in expressions):
+        return _hashes([_value(to, e, rows) for e in expressions])
+    wanted = _wanted(to, rows)
     hashes = _hashes(rows.columns[:-1]).copy()
     some = rows.filter(wanted)
     if some.num_rows:
-        hashes[wanted.to_numpy(zero_copy_only=False)] = _hashes([_value(route, e, some) for e in expressions])
+        hashes[wanted.to_numpy(zero_copy_only=False)] = _hashes([_value(to, e, some) for e in expressions])
     return hashes
 
 
-def _wanted(route: CopyRoute, rows: pa.RecordBatch) -> pa.Array:
-    assert route.condition is not None
-    return pc.fill_null(_value(route, route.condition, rows), fill_value=False)
+def _wanted(to: Destination, rows: pa.RecordBatch) -> pa.Array:
+    assert to.feed.filter is not None
+    return pc.fill_null(_value(to, to.feed.filter, rows), fill_value=False)
 
 
-def _value(route: CopyRoute, expression: Mapping[str, Any], rows: pa.RecordBatch) -> pa.Array:
+def _value(to: Destination, expression: Mapping[str, Any], rows: pa.RecordBatch) -> pa.Array:
     if expression["op"] == "column":
         return rows.column(expression["index"])
     try:
         return compute(json.dumps(expression), rows)
     except ExpressionError as failure:
-        raise failure.as_change_error(route.table) from None
+        raise failure.as_change_error(to.shown) from None
 
 
-def _kept(route: CopyRoute, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns that a copy keeps."""
-    columns = [rows.column(i) for i in route.columns]
-    names = [rows.schema.names[i] for i in route.columns]
-    if route.has_rest:
-        rest = [rows.column(i) for i in route.rest]
+def _kept(feed: Feed, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns that a feed keeps."""
+    columns = [rows.column(i) for i in feed.columns]
+    names = [rows.schema.names[i] for i in feed.columns]
+    if feed.has_rest:
+        rest = [rows.column(i) for i in feed.rest]
         hashes = _hashes(rest).view(np.int64) if rest else np.zeros(rows.num_rows, dtype=np.int64)
         columns, names = [*columns, pa.array(hashes)], [*names, REST]
     columns.append(rows.column(rows.num_columns - 1))

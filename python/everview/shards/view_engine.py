@@ -1,4 +1,4 @@
-"""One engine of a view: tables, the plan over them, and the commit of what arrives."""
+"""One engine of a fragment: tables, views over them, and the commit of what arrives."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from everview.engine import Database, KernelError, translate
@@ -28,16 +29,22 @@ SET_ASIDE = "correct the input, or let such rows be set aside with on_bad_rows='
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """What an engine is made of. ``shown``: the names by which users know the tables."""
+    """What an engine is made of. ``shown``: the names by which users know the tables. ``exports``: positions of the views whose changes leave."""
 
     tables: tuple[Table, ...]
     shown: tuple[str, ...]
-    plan: str
+    plans: tuple[str, ...]
+    exports: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         tables = [[t.name, [[c.name, str(c.type), c.nullable] for c in t.columns]] for t in self.tables]
-        return {"tables": tables, "shown": list(self.shown), "plan": self.plan}
+        return {
+            "tables": tables,
+            "shown": list(self.shown),
+            "plans": list(self.plans),
+            "exports": list(self.exports),
+        }
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> EngineSpec:
@@ -46,11 +53,14 @@ class EngineSpec:
             Table(name, tuple(Column(column, parse_type(kind), nullable) for column, kind, nullable in columns))
             for name, columns in found["tables"]
         )
-        return cls(tables, tuple(found["shown"]), found["plan"])
+        return cls(tables, tuple(found["shown"]), tuple(found["plans"]), tuple(found["exports"]))
 
 
 class ViewEngine:
-    """A kernel with one view. Sections are numbered by table; rows carry ``_multiplicity``. ``threads``: how many may enumerate its deltas."""
+    """A kernel with some views. Sections that come in are numbered by table, those that leave by export; rows carry ``_multiplicity``.
+
+    ``threads``: how many may enumerate deltas.
+    """
 
     def __init__(self, spec: EngineSpec, threads: int = 1) -> None:
         self.spec = spec
@@ -60,29 +70,28 @@ class ViewEngine:
             self._kernel.create_table(t.name, [(c.name, str(c.type), c.nullable) for c in t.columns], [])
             for t in spec.tables
         ]
-        self._view: int | None = None
+        self._made: list[int] = []
 
-    def _make_view(self) -> int:
-        """The view, made when it is first needed: rows of a snapshot are loaded before, so that it never sees a part of them."""
-        if self._view is None:
-            self._view = self._kernel.create_view(self.spec.plan)
-        return self._view
+    def _views(self) -> list[int]:
+        """The views, made when they are first needed: rows of a snapshot are loaded before, so that they never see a part of them."""
+        if not self._made:
+            self._made = [self._kernel.create_view(plan) for plan in self.spec.plans]
+        return self._made
 
     def load(self, rows: Mapping[int, pa.RecordBatch]) -> None:
-        """Commit rows by section number; the change of the view is not asked for."""
-        self._make_view()
+        """Commit rows by section number; the changes of the views are not asked for."""
         self._commit(rows, None)
 
-    def apply(self, rows: Mapping[int, pa.RecordBatch]) -> Generator[pa.RecordBatch, None, float]:
-        """Commit rows by section number, and yield the net change of the view in pieces, as they are found.
+    def apply(self, rows: Mapping[int, pa.RecordBatch]) -> Generator[Section, None, float]:
+        """Commit rows by section number, and yield the net changes of what is exported in pieces, as they are found.
 
         Nothing is yielded before the rows are accepted. The commit goes on beside the reader, and is complete at the end of the iteration;
         returned are the seconds of processor time it took.
         """
-        self._make_view()
+        self._views()
         seconds = 0.0
 
-        def work(hand_over: Callable[[pa.RecordBatch], None]) -> None:
+        def work(hand_over: Callable[[Section], None]) -> None:
             nonlocal seconds
             self._commit(rows, hand_over)
             seconds = time.thread_time()  # the thread has done nothing else
@@ -90,16 +99,22 @@ class ViewEngine:
         yield from beside(work)
         return seconds
 
-    def _commit(self, rows: Mapping[int, pa.RecordBatch], hand_over: Callable[[pa.RecordBatch], None] | None) -> None:
+    def _commit(self, rows: Mapping[int, pa.RecordBatch], hand_over: Callable[[Section], None] | None) -> None:
+        views = self._views()
+        exported = {views[at]: number for number, at in enumerate(self.spec.exports)}
         changes: list[Any] = [(self._tables[number], "rows", batch) for number, batch in rows.items()]
+
+        def pieces(view: int, piece: pa.RecordBatch) -> None:
+            if hand_over is not None and view in exported and piece.num_rows:
+                hand_over((exported[view], [piece]))
+
         try:
-            pieces = None if hand_over is None else lambda _, piece: hand_over(piece)
-            rest = self._kernel.commit(changes, hand_over is not None, False, pieces)
+            rest = self._kernel.commit(changes, hand_over is not None, False, None if hand_over is None else pieces)
         except KernelError as error:
             raise self.refusal(error) from None
-        for delta in (piece for _, batches in rest for piece in batches):
-            if hand_over is not None and delta.num_rows:
-                hand_over(delta)
+        for view, batches in rest:
+            for piece in batches:
+                pieces(view, piece)
 
     def refusal(self, error: KernelError) -> Exception:
         """A refusal under the name by which users know the table. Positions of rows mean nothing to them here."""
@@ -113,9 +128,9 @@ class ViewEngine:
         """How many copies of each row a table holds."""
         return self._kernel.copies_of(self._tables[number], rows)
 
-    def result(self, rows: int = _SNAPSHOT_ROWS) -> Iterator[pa.RecordBatch]:
-        """The full result with ``_multiplicity``."""
-        cursor = self._kernel.open(self._make_view())
+    def result(self, export: int, rows: int = _SNAPSHOT_ROWS) -> Iterator[pa.RecordBatch]:
+        """The full result of an exported view with ``_multiplicity``."""
+        cursor = self._kernel.open(self._views()[self.spec.exports[export]])
         while (batch := cursor.read(rows)) is not None:
             yield batch
 
@@ -138,9 +153,9 @@ class ViewEngine:
         for table in self._tables:
             _, held, used = self._kernel.table_size(table)
             rows, bytes_ = rows + held, bytes_ + used
-        metrics = self._kernel.metrics(self._make_view())
         bytes_ += self._kernel.texts_size()[1]
-        bytes_ += sum(size[-1] for size in (*metrics["nodes"], *metrics["operators"]))
+        for metrics in map(self._kernel.metrics, self._views()):
+            bytes_ += sum(size[-1] for size in chain(*metrics["nodes"], metrics["operators"]))
         return rows, bytes_
 
 

@@ -1,4 +1,4 @@
-"""The stage of a shard, and that of the merging engines: rows in by table, the change of the view out."""
+"""What a fragment does with a batch: rows in by feed, the changes of its exports out."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from everview.shards.view_engine import EngineSpec, ViewEngine
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DELTA = 0
-"""The section number of what these stages emit."""
-
 
 class ViewStage:
-    """An engine whose delta is that of its view. With ``bad_rows``, rows that it must refuse are set aside there."""
+    """An engine whose delta is that of its exports. With ``bad_rows``, rows that it must refuse are set aside there."""
 
     def __init__(self, spec: EngineSpec, bad_rows: BadRows | None = None, threads: int = 1) -> None:
         self.engine = ViewEngine(spec, threads)
@@ -41,15 +38,20 @@ class ViewStage:
 
     def _changes(self, rows: Mapping[int, pa.RecordBatch], applied: Applied) -> Iterator[Section]:
         changes = Returning(self.engine.apply(rows))
-        for batch in changes:
-            yield DELTA, [batch]
+        yield from changes
         applied.seconds = changes.returned
 
     def begin(self, delta: Sequence[Section]) -> Sequence[Section]:
-        batches = list(ViewEngine(self.engine.spec).result())
-        if not any(b.num_rows for b in batches):
-            return delta
-        return [(DELTA, [net(concat([*batches, *(b for _, found in delta for b in found)]))])]
+        empty = ViewEngine(self.engine.spec)
+        found = []
+        for export in range(len(self.engine.spec.exports)):
+            held = [b for b in empty.result(export) if b.num_rows]
+            changed = [b for number, batches in delta if number == export for b in batches]
+            if held:
+                changed = [net(concat([*held, *changed]))]
+            if changed:
+                found.append((export, changed))
+        return found
 
     def snapshot(self) -> Iterator[Section]:
         return self.engine.snapshot()
@@ -60,6 +62,6 @@ class ViewStage:
     def size(self) -> tuple[int, int]:
         return self.engine.size()
 
-    def result(self) -> Iterator[pa.RecordBatch]:
-        """The full result with ``_multiplicity``."""
-        return self.engine.result()
+    def result(self, export: int) -> Iterator[pa.RecordBatch]:
+        """The full result of an export with ``_multiplicity``."""
+        return self.engine.result(export)

@@ -9,13 +9,13 @@ Rows that a run has set aside are left out by its dead letters where they alone 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructField, StructType
 from pyspark.sql.window import Window
@@ -25,14 +25,12 @@ from everview.interop.batch import MULTIPLICITY
 from everview.shards.normaliser import LIVE
 from everview.spark.compare import Difference, compare
 from everview.spark.failure import SPARK_ERRORS, spark_message
-from everview.spark.inputs import UNREAD, prepare
+from everview.spark.inputs import JOB_INPUTS, prepare
+from everview.spark.inputs.table_input import BAD, UNREAD, Declared, Prepared
 from everview.spark.job import Job, View
 from everview.spark.job_tables import open_declared
-from everview.spark.maintain import columns_read
-from everview.spark.result import full_result
+from everview.spark.maintain import tables_read
 from everview.spark.run_job import end_session, start_session
-from everview.spark.sinks.read import read_delta, read_postgres
-from everview.spark.table_input import BAD, Declared, Prepared
 from everview.spark.types import to_spark
 
 if TYPE_CHECKING:
@@ -73,9 +71,9 @@ def check_job(job: Job, *, spark: SparkSession | None = None, log: Path | None =
 def _refuse_uncheckable(job: Job) -> None:
     for source in job.tables.values():
         key = f"tables.{source.name}"
-        if source.changes == "upserts" and source.sequence is None:
-            message = f"`{key}` takes upserts without a `sequence`: which row of a key came last cannot be told from the source"
-            raise PipelineError("CHECK_UNSUPPORTED", message, hint="give the table a `sequence` column")
+        reason = None if source.changes is None else JOB_INPUTS[source.changes].why_uncheckable(source)
+        if reason is not None:
+            raise PipelineError("CHECK_UNSUPPORTED", f"`{key}` {reason[0]}", hint=reason[1])
         offsets = source.options.get("startingOffsets", "latest")
         if source.format == "kafka" and offsets != "earliest":
             message = f"`{key}.options.startingOffsets` is {offsets!r}: what was there before the job started is not part of the view"
@@ -100,7 +98,7 @@ def _check(spark: SparkSession, job: Job, view: View) -> ViewCheck:
     tables: list[DataFrame] = []
     try:
         declared = open_declared(spark, job, view.sql, streaming=False)
-        read = columns_read(view.name, view.sql, declared)
+        read = tables_read(view.name, view.sql, declared)
         for name, columns in read.items():
             tables.append(contents(spark, job, view, declared[name], columns))
             tables[-1].createOrReplaceTempView(declared[name].name)
@@ -135,11 +133,11 @@ def contents(spark: SparkSession, job: Job, view: View, declared: Declared, read
         rows = _without(rows, letters, job, view, declared, names=names)
     if prepared.keyed is not None and prepared.keyed.latest:
         rows = _latest(rows, prepared)
-    elif declared.given.kind != "inserts":
+    elif not declared.given.only_inserts:
         rows = _net(rows)
     rows = rows.select(*map(_column, names)) if names else rows.select(f.lit(True).alias("_"))  # rows that only count
     # a cache is a barrier: the optimizer would evaluate the view's filters on rows that are taken out here
-    return rows if declared.given.kind == "inserts" and letters is None else rows.persist()
+    return rows if declared.given.only_inserts and letters is None else rows.persist()
 
 
 def _net(changes: DataFrame) -> DataFrame:
@@ -163,14 +161,14 @@ def _without(
 ) -> DataFrame:
     """Rows without those that the view set aside; ``names``: the columns it reads, which alone decide."""
     by_state = letters.filter(f.col("_code").isin(*_BY_STATE))
-    if declared.given.kind != "inserts" and not by_state.isEmpty():
+    if not declared.given.only_inserts and not by_state.isEmpty():
         message = f"view `{view.name}`: rows of `{declared.name}` were set aside for what the table held at that moment"
         hint = f"see {job.dead_letters_of(view.name)}; views of tables without such rows can be checked"
         raise PipelineError("CHECK_UNSUPPORTED", message, hint=hint)
     always = letters.filter(~f.col("_code").isin(*_BY_STATE)).select(*map(_column, names)).distinct()
     same = [f.col(f"r.{_quoted(n)}").eqNullSafe(f.col(f"d.{_quoted(n)}")) for n in names]
     rows = rows.alias("r").join(always.alias("d"), on=same, how="left_anti")
-    if declared.given.kind == "inserts" and names:
+    if declared.given.only_inserts and names:
         rows = rows.select(*map(_column, names)).exceptAll(by_state.select(*map(_column, names)))
     return rows
 
@@ -197,40 +195,17 @@ def _dead_letters(spark: SparkSession, job: Job, view: View, declared: Declared)
 
 def sink_contents(spark: SparkSession, job: Job, view: View, expected: StructType) -> DataFrame:
     """The rows that a view's sink holds; those of a console sink are in the checkpoint."""
-    sink = view.sink
     schema = StructType([StructField(c.name, c.dataType) for c in expected.fields])
-    found: DataFrame | None = None
-    if sink.kind == "console":
-        found = _or_none(lambda: full_result(spark, job.checkpoint_of(view.name)))
-    elif sink.kind == "parquet":
-        found = _or_none(lambda: spark.read.parquet(sink.path or "").select(*map(_column, schema.names)))
-    elif sink.kind == "delta":
-        found = read_delta(spark, sink.path or "", schema, storage_options=sink.storage_options)
-    else:
-        found = read_postgres(spark, sink.dsn or "", sink.table or "", schema, namespace=sink.schema)
+    checkpoint = job.checkpoint_of(view.name)
+    found = view.sink.contents(spark, schema, checkpoint)
     if found is None:
-        place = sink.target if sink.kind != "console" else job.checkpoint_of(view.name)
+        place = checkpoint if view.sink.place is None else view.sink.target
         raise CheckpointError(
             "NO_RESULT",
             f"view `{view.name}`: there is nothing in {place} yet",
             hint=f"run the job first: everview run {job.file.name}",
         )
     return found
-
-
-def _or_none(read: Callable[[], DataFrame]) -> DataFrame | None:
-    """What is read, None if it is not there."""
-    try:
-        return read()
-    except PySparkException as error:
-        if error.getCondition() in _ABSENT:
-            return None
-        raise
-
-
-_ABSENT = frozenset(
-    ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "STDS_FAILED_TO_READ_STATE_SCHEMA", "STDS_OFFSET_LOG_UNAVAILABLE")
-)
 
 
 def _column(name: str) -> Column:

@@ -20,17 +20,22 @@ from everview.shards.bad_rows import BadRow, DeadLetterFile, input_place, refuse
 from everview.shards.blob import unpack
 from everview.shards.carried import ROW, apart, shown
 from everview.shards.normaliser import LIVE, SEQUENCE, WITHIN
-from everview.spark.inputs import UNREAD
+from everview.spark.inputs.table_input import BAD, FIELDS, UNREAD
 from everview.spark.placement import GUARD
 from everview.spark.processor import current_batch
-from everview.spark.table_input import BAD, FIELDS
 from everview.spark.told import Told
 
 if TYPE_CHECKING:
     from everview.schema.table import Table
     from everview.shards.pipeline import Pipeline
 
-_PACKED = pa.schema([pa.field("destination", pa.int32(), False), pa.field("blob", pa.binary(), False)])
+_PACKED = pa.schema(
+    [
+        pa.field("destination", pa.int32(), False),
+        pa.field("hop", pa.int32(), False),
+        pa.field("blob", pa.binary(), False),
+    ]
+)
 _LEAVING_ROWS = 1 << 16
 VERSION = "_commit_version"
 TIMESTAMP = "_commit_timestamp"
@@ -57,15 +62,15 @@ class Dispatch:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bad: list[BadRow] = []
         events = _Events()
-        for destination, blob in self.pipeline.dispatch(self.source, self._good(batches, bad, events)):
-            yield _packed(self.keys[destination], blob)
+        for (hop, destination), blob in self.pipeline.dispatch(self.source, self._good(batches, bad, events)):
+            yield _packed(self.keys[destination], hop, blob)
         context = TaskContext.get()
         part = 0 if context is None else context.partitionId()
         if self.pipeline.dead_letters is not None:
             place = input_place(self._table.name, part)
             DeadLetterFile(self.pipeline.dead_letters, place, current_batch).write(bad)
         told = Told(self._table.name, part, len(bad), events.absent, tuple(sorted(events.names)))
-        yield _packed(GUARD, told.to_blob())
+        yield _packed(GUARD, 0, told.to_blob())
 
     @property
     def _table(self) -> Table:
@@ -167,8 +172,8 @@ def _failures(expression: str, rows: pa.RecordBatch, at: np.ndarray[Any, Any]) -
     return {}
 
 
-def _packed(destination: int, blob: bytes) -> pa.RecordBatch:
-    arrays = [pa.array([destination], pa.int32()), pa.array([blob], pa.binary())]
+def _packed(destination: int, hop: int, blob: bytes) -> pa.RecordBatch:
+    arrays = [pa.array([destination], pa.int32()), pa.array([hop], pa.int32()), pa.array([blob], pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, schema=_PACKED)
 
 

@@ -99,7 +99,7 @@ def why(job: Job, view: View, error: BaseException, raised: BaseException | None
 
 def _checkpoint_advice(job: Job, view: View) -> str:
     start = f"remove {job.checkpoint_of(view.name)}"
-    if view.sink.kind != "console":
+    if view.sink.place is not None:
         start += f" and empty {view.sink.target}"
     return f"undo the change to the job to go on; or {start}, to compute the view anew from its sources"
 

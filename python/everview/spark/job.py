@@ -12,19 +12,20 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 from everview.errors import PipelineError
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.query.logical_view import OutputColumn
 from everview.schema.table import Table
 from everview.spark.dispatch import TIMESTAMP, VERSION
+from everview.spark.inputs import JOB_INPUTS
+from everview.spark.inputs.debezium_values import TimeUnit
 from everview.spark.job_keys import Section, job_error, near
 from everview.spark.job_schema import KnownTable, SchemaTextError, check_sink_key, check_sql, read_schema
 from everview.spark.maintain import OnBadRows
-from everview.spark.table_input import Kind, TimeUnit
+from everview.spark.sinks import JOB_SINKS, JobSink
 
-SinkKind = Literal["parquet", "delta", "postgres", "console"]
 AVAILABLE_NOW = "available-now"
 
 _JOB = ("name", "master", "shards", "trigger", "checkpoint", "on_bad_rows", "dead_letters", "spark", "tables", "views")
@@ -33,20 +34,6 @@ _TABLE = (
     *("sequence", "delete_when", "column", "row_schema", "time_unit"),
 )
 _VIEW = ("sql", "sql_file", "sink")
-_SINK = {
-    "parquet": ("kind", "path", "key", "buckets"),
-    "delta": ("kind", "path", "key", "storage_options"),
-    "postgres": ("kind", "dsn", "table", "schema", "key"),
-    "console": ("kind",),
-}
-_CHANGES = ("inserts", "changes", "upserts", "debezium")
-_OF_CHANGES = {
-    "sequence": ("upserts", "debezium"),
-    "delete_when": ("upserts",),
-    "column": ("debezium",),
-    "row_schema": ("debezium",),
-    "time_unit": ("debezium",),
-}
 _NEED_PATH = ("parquet", "json", "csv", "text", "orc", "xml", "avro")
 _NEED_SCHEMA = ("parquet", "json", "csv", "orc", "xml", "avro")
 _INTERVAL = re.compile(r"[1-9]\d* (?:millisecond|second|minute|hour|day)s?")
@@ -64,7 +51,7 @@ class TableSource:
     path: str | None
     schema: str | None
     options: Mapping[str, str]
-    changes: Kind | None
+    changes: str | None
     primary_key: tuple[str, ...]
     sequence: str | None
     delete_when: str | None
@@ -74,31 +61,12 @@ class TableSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
-    """Where a view goes. Which fields have a meaning depends on ``kind``."""
-
-    kind: SinkKind
-    path: str | None = None
-    dsn: str | None = None
-    table: str | None = None
-    schema: str | None = None
-    key: tuple[str, ...] | None = None
-    buckets: int = 8
-    storage_options: Mapping[str, str] | None = None
-
-    @property
-    def target(self) -> str:
-        """The target for people."""
-        return f"the table {self.table}" if self.kind == "postgres" else self.path or "the console"
-
-
-@dataclass(frozen=True, slots=True)
 class View:
     """A query and its sink."""
 
     name: str
     sql: str
-    sink: Sink
+    sink: JobSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,24 +187,24 @@ def _table(name: str, section: Section) -> TableSource:
     kind = given.lower()
     if kind in _NEED_PATH:
         section.require("path", f"name the directory of the {kind} files")
-    changes = section.choice("changes", _CHANGES)
-    for key, kinds in _OF_CHANGES.items():
+    changes = section.choice("changes", tuple(JOB_INPUTS))
+    given_as = None if changes is None else JOB_INPUTS[changes]
+    for key in dict.fromkeys(key for known in JOB_INPUTS.values() for key in known.job_keys):
+        kinds = [known.kind for known in JOB_INPUTS.values() if key in known.job_keys]
         if changes not in kinds:
             hint = f'set changes = "{kinds[0]}", or leave it out'
             section.refuse([key], f"has a meaning for {' and '.join(kinds)} only", hint)
     if kind in _NEED_SCHEMA:
         section.require("schema", f'{kind} files need their columns, for example schema = "id BIGINT, name STRING"')
-    if changes == "upserts":
-        section.require("primary_key", "upserts replace rows by their key: name its columns")
-    if changes == "debezium":
-        section.require("row_schema", 'give the columns of the table, for example "id BIGINT, name STRING"')
+    for key, hint in (given_as.needs if given_as is not None else {}).items():
+        section.require(key, hint)
     return TableSource(
         name=name,
         format=given,
         path=section.path("path"),
         schema=section.text("schema"),
         options=section.settings("options"),
-        changes=cast("Kind | None", changes),
+        changes=changes,
         primary_key=section.names("primary_key"),
         sequence=section.text("sequence"),
         delete_when=section.text("delete_when"),
@@ -249,8 +217,9 @@ def _table(name: str, section: Section) -> TableSource:
 def _known(source: TableSource, section: Section) -> KnownTable | None:
     """The columns that views see of a table, if the file tells; names of columns elsewhere in the table must be among them."""
     arriving = _read(source.name, section, "schema")
-    if source.changes == "debezium":
-        rows = _read(source.name, section, "row_schema")
+    schema_key = "schema" if source.changes is None else JOB_INPUTS[source.changes].schema_key
+    if schema_key != "schema":  # what arrives are not the rows of the table
+        rows = _read(source.name, section, schema_key)
         _require_columns(section, "primary_key", source.primary_key, rows)
         _require_columns(section, "column", [source.column], arriving)
         return None if rows is None else rows.keyed(source.primary_key)
@@ -316,41 +285,28 @@ def _sql(section: Section) -> str:
     return text.strip().removesuffix(";").rstrip()
 
 
-def _sink(section: Section, columns: tuple[OutputColumn, ...] | None) -> Sink:
-    section.require("kind", f"use one of {', '.join(_SINK)}")
-    kind = section.choice("kind", tuple(_SINK))
+def _sink(section: Section, columns: tuple[OutputColumn, ...] | None) -> JobSink:
+    section.require("kind", f"use one of {', '.join(JOB_SINKS)}")
+    kind = section.choice("kind", tuple(JOB_SINKS))
     assert kind is not None
-    section.refuse_unknown(_SINK[kind])
-    if kind in ("parquet", "delta"):
-        section.require("path", "name the directory of the table")
-    if kind == "postgres":
-        section.require("dsn", 'give the connection, for example "host=db dbname=sales user=everview"')
-        section.require("table", "name the table")
+    section.refuse_unknown(("kind", *JOB_SINKS[kind].keys))
     key = section.names("key") or None
     names = [c.name for c in columns or ()]
     for column in key or ():
         if columns is not None and column not in names:
             raise section.error("key", f"names `{column}`, which is no column of the view", near(column, names))
-    return Sink(
-        kind=cast("SinkKind", kind),
-        path=section.path("path"),
-        dsn=section.text("dsn"),
-        table=section.text("table"),
-        schema=section.text("schema"),
-        key=key,
-        buckets=section.positive("buckets", 8),
-        storage_options=section.settings("storage_options") or None,
-    )
+    return JOB_SINKS[kind].read(section, key)
 
 
 def _refuse_shared_targets(file: Path, views: Mapping[str, View]) -> None:
     """Two views in one target would each take the other's rows for its own."""
     seen: dict[tuple[str | None, ...], str] = {}
     for view in views.values():
-        sink = view.sink
-        target = (sink.path, sink.dsn, sink.schema, sink.table)
-        if sink.kind != "console" and target in seen:
-            key = f"views.{view.name}.sink.{'table' if sink.kind == 'postgres' else 'path'}"
+        target = view.sink.place
+        if target is None:
+            continue
+        if target in seen:
+            key = f"views.{view.name}.sink.{view.sink.keys[0]}"
             message = f"is the target of the view `{seen[target]}` too"
             raise job_error("JOB_INVALID_VALUE", file, key, message, "give each view its own")
         seen[target] = view.name

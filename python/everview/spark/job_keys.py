@@ -131,6 +131,13 @@ class Section:
             return value
         return str((self.file.parent / Path(value).expanduser()).resolve())
 
+    def required_path(self, key: str, hint: str) -> str:
+        """A path that must be there."""
+        self.require(key, hint)
+        found = self.path(key)
+        assert found is not None
+        return found
+
     def _settings(self, section: Section, prefix: str) -> Iterable[tuple[str, str]]:
         for name, value in section.values.items():
             if isinstance(value, dict):

@@ -14,13 +14,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from everview.errors import EverviewError, SchemaError, SqlParseError, UnsupportedQueryError
-from everview.plan.distribute import lay_out
+from everview.layout.layout import lay_out
+from everview.lower import lower_query
 from everview.plan.output_key import is_key, output_key
 from everview.query.logical_view import LogicalView
 from everview.schema.datatype import Kind
 from everview.schema.table import Column, Table
 from everview.spark.job_keys import job_error
-from everview.sql import CreateTable, lower_query, parse_statements
+from everview.sql import CreateTable, parse_statements
+from everview.sql.mentions import tables_mentioned
 from everview.sql.reject import close_matches
 
 _COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[^\s:`]+)\s*(?::|\s)\s*(\S.*)", re.DOTALL)
@@ -125,7 +127,9 @@ def check_sql(
     file: Path, name: str, sql: str, tables: Mapping[str, KnownTable | None], *, shards: int
 ) -> LogicalView | None:
     """A view, or the error that its SQL has; None if a table it may read is not known (``None`` in ``tables``)."""
-    if any(known is None and re.search(rf"\b{re.escape(t)}\b", sql, re.IGNORECASE) for t, known in tables.items()):
+    with sql_errors(file, name):
+        mentioned = tables_mentioned(sql)
+    if any(known is None and t.lower() in mentioned for t, known in tables.items()):
         return None
     known = {t.lower(): k for t, k in tables.items() if k is not None}
     given = {t: k.table for t, k in known.items()}

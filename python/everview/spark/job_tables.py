@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from everview.errors import JobError, PipelineError
-from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
-from everview.spark.debezium import debezium
 from everview.spark.failure import SPARK_ERRORS, spark_message
-from everview.spark.inputs import declare, upserts
+from everview.spark.inputs import JOB_INPUTS, declare
+from everview.spark.inputs.table_input import Declared, TableInput
 from everview.spark.job_keys import job_error
-from everview.spark.table_input import Declared, TableInput
+from everview.sql.mentions import tables_mentioned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +19,9 @@ if TYPE_CHECKING:
 
 def open_declared(spark: SparkSession, job: Job, sql: str, *, streaming: bool) -> dict[str, Declared]:
     """The tables of a job that a SQL text may read, by lower-case name."""
-    mentioned = [t for t in job.tables.values() if re.search(rf"\b{re.escape(t.name)}\b", sql, re.IGNORECASE)]
-    return {t.name.lower(): _declared(job, t, open_table(spark, t, streaming=streaming)) for t in mentioned}
+    mentioned = tables_mentioned(sql)
+    wanted = [t for t in job.tables.values() if t.name.lower() in mentioned]
+    return {t.name.lower(): _declared(job, t, open_table(spark, t, streaming=streaming)) for t in wanted}
 
 
 def _declared(job: Job, source: TableSource, given: DataFrame | TableInput) -> Declared:
@@ -44,25 +43,9 @@ def open_table(spark: SparkSession, source: TableSource, *, streaming: bool) -> 
         if source.schema is not None:
             reader = reader.schema(source.schema)
         frame = reader.load(source.path)
-        return _meaning(source, frame)
+        return frame if source.changes is None else JOB_INPUTS[source.changes].of_job(frame, source)
     except SPARK_ERRORS as error:
         how = "as a stream" if streaming else "as a whole"
         message = f"`tables.{source.name}` cannot be read {how}: {spark_message(error)}"
         hint = "check `format`, `path`, `schema` and `options` of the table, and that the source's package is there"
         raise JobError("JOB_SOURCE", message, hint=hint, table=source.name) from error
-
-
-def _meaning(source: TableSource, frame: DataFrame) -> DataFrame | TableInput:
-    if source.changes == "upserts":
-        return upserts(frame, sequence=source.sequence, delete_when=source.delete_when)
-    if source.changes == "debezium":
-        assert source.row_schema is not None
-        schema, unit = source.row_schema, source.time_unit
-        return debezium(frame, schema, column=source.column, sequence=source.sequence, time_unit=unit)
-    if source.changes == "changes" and not {CHANGE_TYPE, MULTIPLICITY} & {c.lower() for c in frame.columns}:
-        raise PipelineError(
-            "INVALID_INPUT",
-            f"`tables.{source.name}.changes` is 'changes', and the source has no column {CHANGE_TYPE}",
-            hint=f"its columns are {', '.join(frame.columns)}",
-        )
-    return frame if source.changes is None else TableInput(frame, source.changes)

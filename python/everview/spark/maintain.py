@@ -5,38 +5,40 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from everview.analysis.normalise import merge_equal_atoms
-from everview.errors import PipelineError, SchemaError, UnsupportedQueryError
+from everview.errors import PipelineError, SchemaError
+from everview.explain.formats import explain as explain_view
+from everview.explain.layout import explain_layout
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
-from everview.plan.distribute import Layout, expressions_of, lay_out, over
-from everview.plan.explain import explain as explain_view
-from everview.plan.explain_layout import explain_layout
-from everview.query.conjunctive import ConjunctiveQuery
-from everview.query.expression import columns_of
+from everview.layout.feeds import columns_read, expressions_of, over
+from everview.layout.layout import Layout, lay_out
+from everview.lower import lower_query, refuse_warnings
+from everview.plan.lower import plan_view
+from everview.query.conjunctive import Atom, ConjunctiveQuery, TableSource
 from everview.query.logical_view import Core, LogicalView
-from everview.shards.pipeline import Pipeline, StageName, build_pipeline
+from everview.shards.pipeline import Pipeline, build_pipeline, hop_name
 from everview.spark.dispatch import TIMESTAMP, VERSION, Dispatch, Exit
 from everview.spark.inputs import declare, prepare, shape_of
+from everview.spark.inputs.table_input import Declared, Prepared, TableInput
 from everview.spark.metrics import observed
 from everview.spark.placement import engine_keys
 from everview.spark.processor import EMITTED, PACKED, EngineProcessor
 from everview.spark.samples import measure
 from everview.spark.settings import check_settings
-from everview.spark.table_input import Declared, Prepared, TableInput
 from everview.spark.types import to_spark
-from everview.sql.lower import lower_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OnBadRows = Literal["fail", "quarantine"]
 Output = Literal["changes", "multiplicity"]
+OnWarning = Literal["accept", "refuse"]
 
 
 def maintain(
@@ -53,6 +55,7 @@ def maintain(
     table_sizes: Mapping[str, float] | None = None,
     samples: Mapping[str, DataFrame] | None = None,
     tombstones: float = 86400.0,
+    on_warning: OnWarning = "accept",
 ) -> DataFrame:
     """The changes of a view of changing tables, as a DataFrame.
 
@@ -64,6 +67,7 @@ def maintain(
     ``on_bad_rows``: ``fail``, or ``quarantine`` to set bad rows aside in the directory ``dead_letters``. ``table_sizes``: expected rows, for the choice
     of shares; ``samples``: batch DataFrames with rows like the tables', from which sizes and heavy hitters are measured instead. Shares are part of
     the state: a query goes on from its checkpoint only with the same. ``tombstones``: seconds for which deleted keys are remembered, to recognise late rows.
+    ``on_warning``: ``accept``, or ``refuse`` for views of which ``explain`` warns.
     """
     plan = plan_pipeline(
         sql,
@@ -76,6 +80,7 @@ def maintain(
         table_sizes=table_sizes,
         samples=samples,
         tombstones=tombstones,
+        on_warning=on_warning,
     )
     if output not in ("changes", "multiplicity"):
         raise PipelineError("INVALID_OPTION", f"output is {output!r}", hint="use 'changes' or 'multiplicity'")
@@ -87,7 +92,7 @@ def maintain(
 def explain(sql: str, tables: Mapping[str, DataFrame | TableInput], **options: Unpack[PlanOptions]) -> str:
     """How a view would be maintained on Spark: class, join tree and guarantees of what each shard runs, shares, replication, predicted load."""
     plan = plan_pipeline(sql, tables, **options)
-    return explain_view(plan.layout.shard) + "\n" + explain_layout(plan.layout)
+    return explain_view(plan_view(plan.layout.view, plan.layout.sources)) + "\n" + explain_layout(plan.layout)
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,7 @@ class PlanOptions(TypedDict, total=False):
     table_sizes: Mapping[str, float] | None
     samples: Mapping[str, DataFrame] | None
     tombstones: float
+    on_warning: OnWarning
 
 
 def plan_pipeline(
@@ -125,22 +131,26 @@ def plan_pipeline(
     table_sizes: Mapping[str, float] | None = None,
     samples: Mapping[str, DataFrame] | None = None,
     tombstones: float = 86400.0,
+    on_warning: OnWarning = "accept",
 ) -> PipelinePlan:
     """Everything ``maintain`` decides before it builds a DataFrame."""
     _check_options(shards, on_bad_rows, dead_letters)
+    if on_warning not in ("accept", "refuse"):
+        raise PipelineError("INVALID_OPTION", f"on_warning is {on_warning!r}", hint="use 'accept' or 'refuse'")
     keys = {table.lower(): [k] if isinstance(k, str) else list(k) for table, k in (primary_keys or {}).items()}
     _refuse_unknown("primary_keys", keys, tables)
     _refuse_unknown("table_sizes", table_sizes or {}, tables)
     _refuse_unknown("samples", samples or {}, tables)
     declared = {t.lower(): declare(t, given, keys.get(t.lower())) for t, given in tables.items()}
     view = _lower(name, sql, declared)
-    query = _query(view)
-    read = _read(query)
+    if on_warning == "refuse":
+        refuse_warnings(view)
+    read = _read(view)
     _refuse_unused(declared, read)
     _refuse_mixed(list(declared.values()))
     quarantine = on_bad_rows == "quarantine"
     prepared = {table: prepare(declared[table], columns, carry=quarantine) for table, columns in read.items()}
-    measured = measure(query, {t.lower(): frame for t, frame in (samples or {}).items()})
+    measured = measure(_cores(view), {t.lower(): frame for t, frame in (samples or {}).items()})
     layout = lay_out(
         view,
         {name: p.table for name, p in prepared.items()},
@@ -161,23 +171,23 @@ def plan_pipeline(
     return PipelinePlan(layout, pipeline, tuple(declared[n] for n in layout.sources), ordered)
 
 
-def columns_read(name: str, sql: str, declared: Mapping[str, Declared]) -> dict[str, frozenset[str]]:
+def tables_read(name: str, sql: str, declared: Mapping[str, Declared]) -> dict[str, frozenset[str]]:
     """The tables that a view reads, and the columns of each; all names in lower case."""
-    return _read(_query(_lower(name, sql, declared)))
+    return _read(_lower(name, sql, declared))
 
 
-def _query(view: LogicalView) -> ConjunctiveQuery:
-    core = view.stages[0]
-    assert isinstance(core, Core)
-    return merge_equal_atoms(core.query)
+def _cores(view: LogicalView) -> dict[int, ConjunctiveQuery]:
+    """The queries of a view's cores, by stage."""
+    return {at: merge_equal_atoms(s.query) for at, s in enumerate(view.stages) if isinstance(s, Core)}
 
 
-def _read(query: ConjunctiveQuery) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for atom in query.atoms:
-        columns = {c.lower() for e in expressions_of(atom) for c in columns_of(e)}
-        found.setdefault(atom.table.lower(), set()).update(columns)
-    return {table: frozenset(columns) for table, columns in sorted(found.items())}
+def _read(view: LogicalView) -> dict[str, frozenset[str]]:
+    atoms: dict[str, list[Atom]] = {}
+    for query in _cores(view).values():
+        for atom in query.atoms:
+            if isinstance(atom.source, TableSource):
+                atoms.setdefault(atom.table.lower(), []).append(atom)
+    return {table: frozenset(columns_read(found)) for table, found in sorted(atoms.items())}
 
 
 def _check_options(shards: int, on_bad_rows: str, dead_letters: str | None) -> None:
@@ -238,25 +248,8 @@ def _refuse_mixed(declared: list[Declared]) -> None:
 
 
 def _lower(name: str, sql: str, declared: Mapping[str, Declared]) -> LogicalView:
-    unreadable = {(d.name, c): kind for d in declared.values() for c, kind in d.unreadable.items()}
-    if unreadable and re.search(r"(select|,|distinct)\s*((\w+|`[^`]+`)\s*\.\s*)?\*(?!\s*\d)", sql, re.IGNORECASE):
-        (table, column), kind = next(iter(unreadable.items()))
-        raise UnsupportedQueryError(
-            "UNSUPPORTED_TYPE",
-            f"`*` would read column `{column}` of table `{table}`, of type {kind}",
-            hint="name the columns you need",
-        )
-    try:
-        return lower_query(name, sql, {n: d.table for n, d in declared.items()})
-    except SchemaError as error:
-        found = next(((t, c, k) for (t, c), k in unreadable.items() if f"`{c}`".lower() in error.message.lower()), None)
-        if error.code != "UNKNOWN_COLUMN" or found is None:
-            raise
-        table, column, kind = found
-        message = f"column `{column}` of table `{table}` is {kind}, a type that views cannot read"
-        raise UnsupportedQueryError(
-            "UNSUPPORTED_TYPE", message, sql=error.sql, span=error.span, hint="cast it in the DataFrame"
-        ) from None
+    tables = {n: replace(d.table, unreadable=tuple(d.unreadable.items())) for n, d in declared.items()}
+    return lower_query(name, sql, tables)
 
 
 def assemble(plan: PipelinePlan, *, change_types: bool) -> DataFrame:
@@ -272,12 +265,13 @@ def assemble(plan: PipelinePlan, *, change_types: bool) -> DataFrame:
         )  # mapInArrow takes a name with a dot for a path
         packed = plain.mapInArrow(dispatch, PACKED)
         (to_shards if source.keyed is None else to_normaliser).append(packed)
-    if to_normaliser:
-        to_shards.append(_stage(pipeline, "normalise", to_normaliser, keys).select("destination", "blob"))
-    changed = _stage(pipeline, "shard", to_shards, keys)
-    if pipeline.merge is not None:
-        changed = _stage(pipeline, "merge", [changed.select("destination", "blob")], keys)
-    elif pipeline.shards > 1:  # a barrier; one shard accepts the batch before it emits
+    arriving = to_normaliser
+    for hop in pipeline.hop_numbers:
+        given = [*to_shards, *arriving] if hop == 0 else arriving
+        changed = _hop(pipeline, hop, given, keys)
+        arriving = [changed.select(*PACKED.names)]
+    is_barrier = pipeline.shards > 1 and len(pipeline.hops) == 1  # one shard accepts the batch before it emits
+    if is_barrier or pipeline.gathered_by is not None:
         changed = changed.repartition(pipeline.shards, "destination")
     fields = [StructField(c.name, to_spark(c.type), c.nullable) for c in plan.layout.columns]
     kind = (
@@ -289,22 +283,21 @@ def assemble(plan: PipelinePlan, *, change_types: bool) -> DataFrame:
     return blobs.mapInArrow(Exit(pipeline, change_types), StructType([*fields, kind, *commit]))
 
 
-def _stage(pipeline: Pipeline, stage: StageName, arriving: Sequence[DataFrame], keys: Sequence[int]) -> DataFrame:
+def _hop(pipeline: Pipeline, hop: int, arriving: Sequence[DataFrame], keys: Sequence[int]) -> DataFrame:
     first, *others = arriving
     for other in others:
         first = first.union(other)
-    processor = EngineProcessor(pipeline, stage, keys, keys)
+    processor = EngineProcessor(pipeline, hop, keys)
     rows = first.groupBy("destination").transformWithState(processor, EMITTED, "Append", "None")
-    return observed(rows, pipeline.name, stage, pipeline.shards)
+    return observed(rows, pipeline.name, hop_name(hop), pipeline.shards)
 
 
 def _scans(layout: Layout, table: str, prepared: Prepared) -> list[tuple[str | None, list[str]]]:
     """What engines evaluate on rows of a table: per atom its filter and the other expressions."""
     found = []
-    for core in layout.shard.cores:
-        for atom in core.query.atoms:
-            copy = next(c for c in layout.copies if c.name == atom.table)
-            if copy.source != table.lower():
+    for query in _cores(layout.view).values():
+        for atom in query.atoms:
+            if atom.source != TableSource(atom.table) or atom.table.lower() != table.lower():
                 continue
             condition = None if atom.filter is None else json.dumps(over(atom.filter, prepared.table))
             others = [json.dumps(over(e, prepared.table)) for e in expressions_of(atom) if e is not atom.filter]

@@ -67,13 +67,19 @@ def read_warnings(progress: Mapping[str, Any], view: str | None = None) -> list[
 
 
 def _observed(progress: Mapping[str, Any], view: str | None) -> dict[str, dict[str, Any]]:
-    """What was observed of a view, by stage."""
+    """What was observed of a view, by stage, in the order in which rows pass them."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for name, row in (progress.get("observedMetrics") or {}).items():
         if name.startswith(PREFIX):
             of_view, stage = name.removeprefix(PREFIX).rsplit("_", 1)
             found.setdefault(of_view, {})[stage] = row if isinstance(row, dict) else row.asDict()
-    return found.get(view or only_view(list(found)), {})
+    stages = found.get(view or only_view(list(found)), {})
+    return {stage: stages[stage] for stage in sorted(stages, key=_order)}
+
+
+def _order(stage: str) -> tuple[bool, bool, int, str]:
+    """Stages in the order in which rows pass them."""
+    return stage != "normalise", stage != "shard", len(stage), stage
 
 
 def only_view(names: list[str]) -> str:

@@ -27,13 +27,19 @@ from everview.spark.placement import GUARD
 from everview.spark.told import Told, absent_columns
 
 if TYPE_CHECKING:
-    from everview.shards.pipeline import Pipeline, StageName
+    from everview.shards.pipeline import Pipeline
 
 HOLDER = Holder()
 """The engines of this worker process."""
 
-PACKED = StructType([StructField("destination", IntegerType(), False), StructField("blob", BinaryType(), False)])
-"""What travels between stages."""
+PACKED = StructType(
+    [
+        StructField("destination", IntegerType(), False),
+        StructField("hop", IntegerType(), False),
+        StructField("blob", BinaryType(), False),
+    ]
+)
+"""What travels between hops: the key of an engine, the hop that the blob is for, and the blob."""
 
 MEASURED = (
     ("engine", IntegerType()),
@@ -49,7 +55,7 @@ MEASURED = (
     ("seconds", DoubleType()),
     ("facts", StringType()),
 )
-"""What a stage tells of each engine and batch, in the row for the guard of the next stage."""
+"""What a hop tells of each engine and batch, in the row for the guard of the next hop."""
 
 EMITTED = StructType([*PACKED.fields, *(StructField(name, kind, True) for name, kind in MEASURED)])
 
@@ -107,23 +113,23 @@ def _in_order(state: Any) -> Iterable[bytes]:
 
 
 class EngineProcessor(StatefulProcessor):
-    """One stage. Every grouping key is an engine; ``keys`` are those of this stage, ``onward`` those of the next.
+    """One hop. Every grouping key is an engine; blobs for later hops pass through.
 
     The guard checks the identity of the state, and sums up what the tasks before tell of rows that were set aside and of columns that are not there.
     """
 
-    def __init__(self, pipeline: Pipeline, stage: StageName, keys: Sequence[int], onward: Sequence[int]) -> None:
+    def __init__(self, pipeline: Pipeline, hop: int, keys: Sequence[int]) -> None:
         self._pipeline = pipeline
-        self._stage = stage
+        self._hop = hop
+        self._keys = keys
         self._number = {key: number for number, key in enumerate(keys)}
-        self._onward = onward
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._store = _StateStore(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803, ARG002
         if key[0] == GUARD:
-            about = result_spec(self._pipeline) if self._stage == result_stage(self._pipeline) else {}
+            about = result_spec(self._pipeline) if self._hop + 1 == self._pipeline.exit else {}
             text = check_identity(self._store.read_head(), self._pipeline.identity, about)
             if text is not None:
                 self._store.write_head(text)
@@ -131,13 +137,21 @@ class EngineProcessor(StatefulProcessor):
             self._drop_letters_of_other_parts(told)
             found = {"bad_rows": sum(t.bad for t in told), "facts": _lines(absent_columns(told))}
             if any(found.values()):
-                yield _row(GUARD, b"", tuple(found.get(name) for name, _ in MEASURED))
+                yield _row(GUARD, self._hop, b"", tuple(found.get(name) for name, _ in MEASURED))
             return
         number = self._number[key[0]]
-        run = Returning(self._engine(number).run(self._store, [bytes(row.blob) for row in rows]))
-        for destination, blob in self._pipeline.forward(self._stage, number, run):
-            yield _row(self._onward[destination], blob)
-        yield _row(GUARD, b"", measured(number, run.returned))
+        blobs = []
+        for row in rows:
+            if row.hop == self._hop:
+                blobs.append(bytes(row.blob))
+            else:
+                yield _row(key[0], row.hop, bytes(row.blob))
+        if not blobs:  # it only passes something on
+            return
+        run = Returning(self._engine(number).run(self._store, blobs))
+        for (hop, destination), blob in self._pipeline.forward(self._hop, number, run):
+            yield _row(self._keys[destination], hop, blob)
+        yield _row(GUARD, self._hop, b"", measured(number, run.returned))
 
     def _drop_letters_of_other_parts(self, told: Sequence[Told]) -> None:
         if self._pipeline.dead_letters is None:
@@ -147,25 +161,29 @@ class EngineProcessor(StatefulProcessor):
             drop_other_parts(self._pipeline.dead_letters, current_batch(), table, parts)
 
     def _engine(self, number: int) -> DurableEngine:
-        pipeline, stage = self._pipeline, self._stage
+        pipeline, hop = self._pipeline, self._hop
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
-        key = (query, pipeline.identity.fingerprint, stage, number)
+        key = (query, pipeline.identity.fingerprint, hop, number)
         threads = 1 if context is None else context.cpus()
-        make = partial(pipeline.make, stage, number, current_batch, threads)
+        make = partial(pipeline.make, hop, number, current_batch, threads)
         return DurableEngine(pipeline.identity, make, HOLDER, key, pipeline.made_with)
 
 
-def result_stage(pipeline: Pipeline) -> StageName:
-    """The stage whose engines together hold the view's result."""
-    return "shard" if pipeline.merge is None else "merge"
-
-
 def result_spec(pipeline: Pipeline) -> dict[str, Any]:
-    """What is needed to read the result from these engines' state alone."""
-    engine = pipeline.merge or pipeline.shard
+    """What is needed to read the result from the state of the last hop's engines alone."""
+    last = pipeline.hops[-1]
     columns = [[c.name, str(c.type), c.nullable] for c in pipeline.columns]
-    return {"result": {"view": pipeline.name, "engine": engine.to_json(), "columns": columns}}
+    return {
+        "result": {
+            "view": pipeline.name,
+            "engine": last.spec.to_json(),
+            "export": pipeline.result,
+            "shards": pipeline.shards,
+            "one_place": last.outlets[pipeline.result].one_place,
+            "columns": columns,
+        }
+    }
 
 
 def measured(number: int, outcome: Outcome) -> tuple[Any, ...]:
@@ -194,5 +212,5 @@ def _lines(facts: Iterable[Mapping[str, Any]]) -> str | None:
 _NOTHING = (None,) * len(MEASURED)
 
 
-def _row(destination: int, blob: bytes, about: tuple[Any, ...] = _NOTHING) -> Row:
-    return Row(**dict(zip(EMITTED.names, (destination, blob, *about), strict=True)))
+def _row(destination: int, hop: int, blob: bytes, about: tuple[Any, ...] = _NOTHING) -> Row:
+    return Row(**dict(zip(EMITTED.names, (destination, hop, blob, *about), strict=True)))

@@ -19,7 +19,7 @@ from everview.shards.identity import Identity
 from everview.shards.view_engine import EngineSpec
 from everview.shards.view_stage import ViewStage
 from everview.spark.metrics import only_view
-from everview.spark.placement import GUARD
+from everview.spark.placement import GUARD, engine_keys
 from everview.spark.processor import HEAD, LOG, SNAPSHOT
 from everview.spark.types import to_spark
 
@@ -78,8 +78,11 @@ def _rebuilt(spark: SparkSession, checkpoint: str, operator: int, batch: int, ab
             )
         )
     state = parts[0].union(parts[1]).union(parts[2])
-    rebuild = Rebuild(EngineSpec.from_json(about["result"]["engine"]), identity)
+    found = about["result"]
+    rebuild = Rebuild(EngineSpec.from_json(found["engine"]), found["export"], identity)
     engines = max(1, about["shards"])
+    if found["one_place"]:
+        state = state.filter(f.col("destination") == engine_keys(found["shards"])[0])
     return state.repartition(engines, "destination").mapInArrow(rebuild, schema)
 
 
@@ -110,6 +113,7 @@ class Rebuild:
     """Rebuilds the engines whose state a task gets, and yields their results."""
 
     spec: EngineSpec
+    export: int
     identity: Identity
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -125,6 +129,6 @@ class Rebuild:
             engine = DurableEngine(self.identity, lambda: ViewStage(self.spec), Holder(), destination)
             stage = engine.read(store)
             if isinstance(stage, ViewStage):
-                for rows in stage.result():
+                for rows in stage.result(self.export):
                     plain = pa.schema([rows.schema.field(i) for i in range(rows.num_columns - 1)])
                     yield from expand(rows, plain, _ROWS)

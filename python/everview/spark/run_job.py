@@ -21,27 +21,24 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from everview.errors import EverviewError, JobError, PipelineError
-from everview.interop.batch import CHANGE_TYPE
-from everview.spark.dispatch import TIMESTAMP, VERSION
 from everview.spark.failure import SPARK_ERRORS, spark_message, why
-from everview.spark.job import AVAILABLE_NOW, Job, Sink, View
+from everview.spark.job import AVAILABLE_NOW, Job, View
 from everview.spark.job_record import check_record
 from everview.spark.job_schema import check_sink_key, sql_errors
 from everview.spark.job_tables import open_declared
-from everview.spark.maintain import PlanOptions, columns_read, maintain, plan_pipeline
+from everview.spark.maintain import PlanOptions, maintain, plan_pipeline, tables_read
 from everview.spark.metrics import read_metrics, read_warnings
 from everview.spark.quiet import errors_into, without_traces
 from everview.spark.settings import configure
-from everview.spark.sinks import delta_sink, parquet_sink, postgres_sink
+from everview.spark.sinks import JobSink
+from everview.spark.sinks.job_sink import SinkFunction
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 logger = logging.getLogger("everview")
 
-SinkFunction = Callable[[DataFrame, int], None]
 _POLL_SECONDS = 0.25
-_SHOWN_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +213,7 @@ def _start(spark: SparkSession, job: Job, view: View, on_rows: Callable[[str], N
     declared = open_declared(spark, job, view.sql, streaming=True)
     try:
         with sql_errors(job.file, view.name):
-            used = [declared[name] for name in columns_read(view.name, view.sql, declared)]
+            used = [declared[name] for name in tables_read(view.name, view.sql, declared)]
         tables = {d.name: d.given for d in used}
         options: PlanOptions = {
             "primary_keys": {d.name: d.table.primary_key for d in used if d.table.primary_key},
@@ -287,7 +284,7 @@ def _did_something(progress: Mapping[str, Any]) -> bool:
 
 def _progress(view: str, progress: Mapping[str, Any]) -> Progress:
     stages = read_metrics(progress)
-    last = stages.get("merge") or stages.get("shard") or {}
+    last = list(stages.values())[-1] if stages else {}
 
     def total(name: str) -> int:
         return int(sum(stage.get(name, 0) for stage in stages.values()))
@@ -337,34 +334,13 @@ class _Sink:
             raise
 
 
-def sink_function(view: str, sink: Sink, on_rows: Callable[[str], None]) -> SinkFunction:
+def sink_function(view: str, sink: JobSink, on_rows: Callable[[str], None]) -> SinkFunction:
     """The function for ``foreachBatch`` of a view's sink."""
     try:
-        if sink.kind == "parquet":
-            return parquet_sink(sink.path or "", key=sink.key, buckets=sink.buckets)
-        if sink.kind == "delta":
-            return delta_sink(sink.path or "", key=sink.key, storage_options=sink.storage_options)
-        if sink.kind == "postgres":
-            return postgres_sink(sink.dsn or "", sink.table or "", key=sink.key, schema=sink.schema)
+        return sink.writer(view, on_rows)
     except ImportError as error:
         raise PipelineError(
             "MISSING_PACKAGE",
             f"`views.{view}.sink.kind` is {sink.kind!r}, and the Python package {error.name} is not installed",
             hint=f"pip install 'everview[{sink.kind}]'",
         ) from error
-    return console_sink(view, on_rows)
-
-
-def console_sink(view: str, on_rows: Callable[[str], None]) -> SinkFunction:
-    """Prints the first changes of each batch. All of them are taken to the driver: a batch that is not read to its end does not advance the state."""
-
-    def write(changes: DataFrame, batch_id: int) -> None:
-        rows = changes.drop(VERSION, TIMESTAMP).toArrow()
-        on_rows(f"view {view}, batch {batch_id}: {rows.num_rows} changes")
-        for row in rows.slice(0, _SHOWN_ROWS).to_pylist():
-            kind = row.pop(CHANGE_TYPE)
-            on_rows(f"  {kind:<16} " + ", ".join(f"{k}={'NULL' if v is None else v}" for k, v in row.items()))
-        if rows.num_rows > _SHOWN_ROWS:
-            on_rows(f"  and {rows.num_rows - _SHOWN_ROWS} more")
-
-    return write

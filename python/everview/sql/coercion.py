@@ -19,6 +19,7 @@ from everview.schema.datatype import (
     DOUBLE,
     FLOAT,
     INT,
+    MAX_PRECISION,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -31,7 +32,6 @@ from everview.sql.literal import CoercionError, cast_literal, decimal_of_integer
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-MAX_PRECISION = 38
 _MIN_ADJUSTED_SCALE = 6
 _INTEGER_ORDER = (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT)
 _INTEGER_DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 20}
@@ -271,22 +271,6 @@ def in_list(subject: Expression, choices: Sequence[Expression]) -> Expression:
     if subject.type.kind is Kind.NULL and operands[0].type.kind is Kind.NULL:
         operands = tuple(cast_to(o, BOOLEAN) for o in operands)
     return Call("in", operands, BOOLEAN, any(o.nullable for o in operands))
-
-
-def sum_type(argument: DataType) -> DataType:
-    """The result type of SUM."""
-    if argument.is_integer:
-        return BIGINT
-    if argument.kind is Kind.DECIMAL:
-        return decimal(min(MAX_PRECISION, argument.precision + 10), argument.scale)
-    return DOUBLE
-
-
-def avg_type(argument: DataType) -> DataType:
-    """The result type of AVG."""
-    if argument.kind is Kind.DECIMAL:
-        return decimal(min(MAX_PRECISION, argument.precision + 4), min(MAX_PRECISION, argument.scale + 4))
-    return DOUBLE
 
 
 def as_date(expression: Expression) -> Expression:

@@ -1,7 +1,7 @@
 """Scalar SQL expressions to typed expressions.
 
 ``ExpressionLowering`` walks a sqlglot tree. Names are resolved by the callback it is given; aggregate calls are handed
-to a second callback where they are allowed (SELECT list, HAVING) and refused elsewhere. BETWEEN, simple CASE, ILIKE
+to a second callback where they are allowed (SELECT list, HAVING) and refused elsewhere; so are EXISTS and IN (subquery) to a third (WHERE). BETWEEN, simple CASE, ILIKE
 and the like are written in terms of other operations here, so evaluators see a small set.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
+from everview.aggregates import SPELLINGS
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BINARY, BOOLEAN, DATE, INT, NULL, STRING, Kind
 from everview.sql import functions
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     Resolve = Callable[[exp.Column], Expression]
     LowerAggregate = Callable[["ExpressionLowering", str, exp.Anonymous], Expression]
+    LowerSubquery = Callable[["ExpressionLowering", exp.Expr], Expression]
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "eq",
@@ -52,10 +54,17 @@ _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists, exp.Any, 
 class ExpressionLowering:
     """Lowers expressions of one query block."""
 
-    def __init__(self, sql: str, resolve: Resolve, aggregate: LowerAggregate | None = None) -> None:
+    def __init__(
+        self,
+        sql: str,
+        resolve: Resolve,
+        aggregate: LowerAggregate | None = None,
+        subquery: LowerSubquery | None = None,
+    ) -> None:
         self.sql = sql
         self._resolve = resolve
         self._aggregate = aggregate
+        self._bind_subquery = subquery
         self._known: dict[int, Expression] = {}  # by the id of the node, which the tree keeps alive
 
     def without_aggregates(self) -> ExpressionLowering:
@@ -80,6 +89,8 @@ class ExpressionLowering:
         handler = self._HANDLERS.get(kind)
         if handler is not None:
             return handler(self, node)
+        if isinstance(node, exp.Exists) and self._bind_subquery is not None:
+            return self._bind_subquery(self, node)
         if isinstance(node, _SUBQUERIES):
             raise self._subquery(node, _subquery_name(node))
         if isinstance(node, exp.Window):
@@ -226,6 +237,8 @@ class ExpressionLowering:
 
     def _in(self, node: exp.In) -> Expression:
         if node.args.get("query") is not None:
+            if self._bind_subquery is not None:
+                return self._bind_subquery(self, node)
             raise self._subquery(node, "IN (subquery)")
         return in_list(self.lower(node.this), [self.lower(choice) for choice in node.expressions])
 
@@ -325,10 +338,10 @@ class ExpressionLowering:
 
     def _call(self, node: exp.Anonymous) -> Expression:
         name = node.name.lower()
-        if name in functions.AGGREGATES:
+        if name in SPELLINGS:
             if self._aggregate is None:
                 raise reject("MISPLACED_AGGREGATE", self.sql, node, name=name.upper())
-            return self._aggregate(self, "avg" if name == "mean" else name, node)
+            return self._aggregate(self, SPELLINGS[name].name, node)
         function = functions.SCALARS.get(name)
         if function is None:
             raise self._unknown_function(node, name)
@@ -354,7 +367,7 @@ class ExpressionLowering:
             return reject("NONDETERMINISTIC_FUNCTION", self.sql, node, name=name.upper())
         if name in functions.WINDOW_ONLY:
             return reject("WINDOW_FUNCTION", self.sql, node)
-        known = [*functions.SCALARS, *functions.AGGREGATES]
+        known = [*functions.SCALARS, *SPELLINGS]
         hint = close_matches(name, known) or ""
         why = "it is not among the supported functions"
         return reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name.upper(), why=why, hint=hint)

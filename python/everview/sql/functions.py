@@ -14,6 +14,7 @@ from everview.schema.datatype import (
     DOUBLE,
     FLOAT,
     INT,
+    MAX_PRECISION,
     SMALLINT,
     STRING,
     TIMESTAMP,
@@ -24,7 +25,6 @@ from everview.schema.datatype import (
     decimal,
 )
 from everview.sql.coercion import (
-    MAX_PRECISION,
     arithmetic,
     as_binary,
     as_date,
@@ -51,7 +51,6 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-AGGREGATES = frozenset({"count", "sum", "avg", "mean"})
 EXTREMA = frozenset({"min", "max"})
 OTHER_AGGREGATES = _names(
     "any any_value approx_count_distinct approx_percentile array_agg bit_and bit_or bit_xor bool_and bool_or "

@@ -28,7 +28,7 @@ class Reason:
     hint: str
 
 
-_QUERY_SHAPE = "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING over inner joins"
+_QUERY_SHAPE = "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT over joins, and UNION [ALL]"
 
 HAS_PARTNER = "write it as an inner join; SELECT DISTINCT removes the duplicates that makes"
 HAS_NO_PARTNER = (
@@ -50,16 +50,31 @@ REASONS: dict[str, Reason] = {
     ),
     "OUTER_JOIN": Reason(
         "{name} is not supported",
-        "rows without a partner would have to be tracked",
-        "use [INNER] JOIN ... ON / USING, NATURAL JOIN or CROSS JOIN",
+        "of the outer joins LEFT JOIN is maintained",
+        "write RIGHT JOIN as a LEFT JOIN of the other side",
     ),
-    "SEMI_OR_ANTI_JOIN": Reason("{name} is not supported", "only inner joins are maintained", "{hint}"),
-    "SET_OPERATION": Reason("{name} is not supported", "a view is one SELECT", "define one view per SELECT"),
+    "SET_OPERATION": Reason(
+        "{name} is not supported",
+        "of the set operations UNION [ALL] is maintained",
+        "write it with UNION [ALL] or joins",
+    ),
+    "JOIN_CONDITION": Reason(
+        "this condition of {name} is not supported",
+        "an edge of a join tree takes conditions on the right side alone, and equalities between the sides",
+        "compare an expression over one table on the left with one over a table on the right",
+    ),
     "ORDER_BY": Reason(
         "{name} is not supported", "a view is a bag of rows without an order", "sort what you read from the view"
     ),
+    "ORDER_BY_NOT_SELECTED": Reason(
+        "ORDER BY {name} is not supported",
+        "reads, and the rows of DISTINCT and UNION, are ordered by columns of the result",
+        "add it to the SELECT list; with LIMIT, rows without DISTINCT may be ordered by what is not selected",
+    ),
     "LIMIT": Reason(
-        "{name} is not supported", "a view keeps its whole result", "take the first rows of what you read from the view"
+        "{name} is not supported",
+        "how many rows there are is a whole number below 2^31, written in the text",
+        "write LIMIT 10, LIMIT ALL, or LIMIT 10 OFFSET 20",
     ),
     "WINDOW_FUNCTION": Reason(
         "a window function is not supported",
@@ -69,18 +84,8 @@ REASONS: dict[str, Reason] = {
     "QUALIFY": Reason("QUALIFY is not supported", "it filters on window functions", _QUERY_SHAPE),
     "SUBQUERY_EXPRESSION": Reason(
         "{name} is not supported",
-        "only derived tables in FROM are merged into the query",
+        "of subqueries in expressions, EXISTS and IN are maintained, as conditions of WHERE",
         "{hint}",
-    ),
-    "VIEW_IN_FROM": Reason(
-        "`{name}` is a view, and a view over views is not supported",
-        "views read tables",
-        "put the query of `{name}` in its place, as a derived table",
-    ),
-    "DERIVED_TABLE_NOT_MERGEABLE": Reason(
-        "{name} in a derived table or CTE is not supported",
-        "a derived table must be a plain select-project-join so that it can be merged into the query around it",
-        "move {name} to the outermost query",
     ),
     "RECURSIVE_CTE": Reason("WITH RECURSIVE is not supported", "recursion is not maintained", _QUERY_SHAPE),
     "NO_FROM": Reason(
@@ -138,12 +143,6 @@ REASONS: dict[str, Reason] = {
         "{name} is not supported",
         "intervals are not values of a column",
         "{hint}",
-    ),
-    "CROSS_TABLE_CONDITION": Reason(
-        "a condition over {tables} that is not an equality is not supported",
-        "tables are joined on equality of two expressions, each over one table",
-        "supported across tables is `left expression = right expression`, combined by AND; "
-        "any boolean expression may be used over one table",
     ),
     "UNSUPPORTED_TYPE": Reason(
         "type {name} is not supported",

@@ -1,16 +1,12 @@
-"""Names in a query block: what a FROM clause brings into scope and how a column name is found.
-
-Inside ``sql`` a column of an atom is a ``ColumnRef`` whose name holds the atom and the column (``qualified``); the
-atom part is taken off when an expression is put into its atom (``unqualified``).
-"""
+"""Names in a query block: what a FROM clause brings into scope and how a column name is found."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from everview.errors import SchemaError
-from everview.query.expression import ColumnRef, Expression, parts, rewrite
+from everview.errors import SchemaError, UnsupportedQueryError
+from everview.query.expression import PlanColumn
 from everview.sql.reject import close_matches
 from everview.sql.spans import span_of, text_of
 
@@ -19,47 +15,9 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-    from everview.schema.table import Column
+    from everview.query.expression import Expression
 
-_SEPARATOR = "\x00"
-
-NamedExpression = tuple[str, Expression]
-
-
-def qualified(atom: str, column: Column) -> ColumnRef:
-    """A column of an atom."""
-    return ColumnRef(f"{atom}{_SEPARATOR}{column.name}", column.type, column.nullable)
-
-
-def is_qualified(reference: ColumnRef) -> bool:
-    """Whether a reference is to a column of an atom, and not to the output of a stage."""
-    return _SEPARATOR in reference.name
-
-
-def split_reference(reference: ColumnRef) -> tuple[str, str]:
-    """The atom and the column of a qualified reference."""
-    atom, column = reference.name.split(_SEPARATOR)
-    return atom, column
-
-
-def columns_in(expression: Expression) -> tuple[ColumnRef, ...]:
-    """The columns of atoms that an expression reads, each once, in order."""
-    found = (e for e in parts(expression) if isinstance(e, ColumnRef) and is_qualified(e))
-    return tuple(dict.fromkeys(found))
-
-
-def atoms_of(expression: Expression) -> tuple[str, ...]:
-    """The atoms an expression reads, each once, in order."""
-    return tuple(dict.fromkeys(split_reference(c)[0] for c in columns_in(expression)))
-
-
-def unqualified(expression: Expression) -> Expression:
-    """An expression over one atom in terms of the columns of its table."""
-
-    def bare(part: Expression) -> Expression | None:
-        return ColumnRef(split_reference(part)[1], part.type, part.nullable) if isinstance(part, ColumnRef) else None
-
-    return rewrite(expression, bare)
+NamedExpression = tuple[str, "Expression"]
 
 
 def _by_name(columns: Iterable[NamedExpression]) -> dict[str, list[Expression]]:
@@ -72,10 +30,12 @@ def _by_name(columns: Iterable[NamedExpression]) -> dict[str, list[Expression]]:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An item of FROM: a table or a merged derived table, under its alias (empty: none was given)."""
+    """An item of FROM: a table or a derived table, under its alias (empty: none was given)."""
 
     alias: str
     columns: tuple[NamedExpression, ...]
+    unreadable: tuple[tuple[str, str], ...] = ()
+    """Columns that it has and queries cannot read, with their types."""
     _by_name: Mapping[str, list[Expression]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -88,11 +48,15 @@ class Relation:
 
 @dataclass(slots=True)
 class Scope:
-    """The relations of one FROM clause. ``visible`` is what ``*`` and bare names see: USING merges columns there."""
+    """The relations of one FROM clause. ``visible`` is what ``*`` and bare names see: USING merges columns there.
+
+    ``outer``: the scope around a subquery, where names are looked for that this one does not have.
+    """
 
     sql: str
     relations: list[Relation] = field(default_factory=list)
     visible: list[NamedExpression] = field(default_factory=list)
+    outer: Scope | None = None
     _bare: dict[str, list[Expression]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -112,12 +76,30 @@ class Scope:
                 hint = "give each occurrence of a table its own alias"
                 raise self._error("DUPLICATE_ALIAS", message, node, hint)
         merged = {name.lower() for name in using}
-        first = [v for u in using for v in self.visible if v[0].lower() == u.lower()]
-        rest = [v for v in self.visible if v[0].lower() not in merged]
-        new = [v for v in other.visible if v[0].lower() not in merged]
-        self.visible = [*first, *rest, *new]
+        self.show_first(using)
+        self.visible += [v for v in other.visible if v[0].lower() not in merged]
         self._bare = _by_name(self.visible)
         self.relations += other.relations
+
+    def show_first(self, using: tuple[str, ...]) -> None:
+        """Put the columns ``using`` before the others."""
+        merged = {name.lower() for name in using}
+        first = [v for u in using for v in self.visible if v[0].lower() == u.lower()]
+        self.visible = [*first, *(v for v in self.visible if v[0].lower() not in merged)]
+
+    def owners(self) -> dict[Expression, str]:
+        """The alias of the relation that has a column, by column."""
+        return {e: r.alias for r in self.relations for _, e in r.columns if isinstance(e, PlanColumn)}
+
+    def make_nullable(self) -> None:
+        """Columns may be NULL from here on: the relations are the right side of an outer join."""
+
+        def changed(columns: Iterable[NamedExpression]) -> list[NamedExpression]:
+            return [(n, replace(e, nullable=True) if isinstance(e, PlanColumn) else e) for n, e in columns]
+
+        self.relations = [replace(r, columns=tuple(changed(r.columns))) for r in self.relations]
+        self.visible = changed(self.visible)
+        self._bare = _by_name(self.visible)
 
     def relation(self, node: exp.Expr, alias: str) -> Relation:
         """The relation of this alias."""
@@ -126,6 +108,9 @@ class Scope:
                 return relation
         hint = close_matches(alias, [r.alias for r in self.relations])
         raise self._error("UNKNOWN_TABLE", f"table or alias `{alias}` is not in FROM", node, hint)
+
+    def _has(self, alias: str) -> bool:
+        return any(relation.alias.lower() == alias.lower() for relation in self.relations)
 
     def try_bare(self, name: str) -> list[Expression]:
         """What a bare name may stand for."""
@@ -138,21 +123,47 @@ class Scope:
         if node.args.get("db") is not None:
             raise self._error("UNKNOWN_COLUMN", f"column `{text_of(node, self.sql)}` is unknown", node, None)
         if node.table:
+            if self.outer is not None and not self._has(node.table):
+                return self.outer.resolve(node)
             relation = self.relation(node, node.table)
-            found, known = relation.find(name), relation.columns
+            found, known, here = relation.find(name), relation.columns, [relation]
         else:
-            found, known = self.try_bare(name), self.visible
+            found, known, here = self.try_bare(name), self.visible, self.relations
             if not found and aliases is not None and name.lower() in aliases:
                 return aliases[name.lower()]
+            if not found and self.outer is not None:
+                return self.outer.resolve(node)
         if len(found) > 1:
             owners = [f"`{r.alias}.{name}`" for r in self.relations if r.alias and r.find(name)]
             hint = "write " + " or ".join(owners) if owners and not node.table else None
             raise self._error("AMBIGUOUS_COLUMN", f"column `{name}` is ambiguous", node, hint)
         if not found:
+            self._refuse_unreadable(here, name, node)
             where = f" in `{node.table}`" if node.table else ""
             hint = close_matches(name, [n for n, _ in known])
             raise self._error("UNKNOWN_COLUMN", f"column `{name}` is unknown{where}", node, hint)
         return found[0]
+
+    def refuse_star(self, relations: Sequence[Relation], excepted: set[str], node: exp.Expr) -> None:
+        """Refuse ``*`` over columns that cannot be read."""
+        for relation in relations:
+            for column, kind in relation.unreadable:
+                if column.lower() not in excepted:
+                    message = f"`*` would read column `{column}` of table `{relation.alias}`, of type {kind}"
+                    hint = "name the columns you need"
+                    raise UnsupportedQueryError(
+                        "UNSUPPORTED_TYPE", message, hint=hint, sql=self.sql, span=span_of(node)
+                    )
+
+    def _refuse_unreadable(self, relations: Sequence[Relation], name: str, node: exp.Expr) -> None:
+        for relation in relations:
+            for column, kind in relation.unreadable:
+                if column.lower() == name.lower():
+                    message = f"column `{column}` of table `{relation.alias}` is {kind}, a type that views cannot read"
+                    hint = "cast it in the DataFrame"
+                    raise UnsupportedQueryError(
+                        "UNSUPPORTED_TYPE", message, hint=hint, sql=self.sql, span=span_of(node)
+                    )
 
     def _error(self, code: str, message: str, node: exp.Expr, hint: str | None) -> SchemaError:
         return SchemaError(code, message, sql=self.sql, span=span_of(node), hint=hint)

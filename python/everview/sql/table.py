@@ -1,10 +1,10 @@
-"""CREATE TABLE to a table definition: columns, keys and retention."""
+"""CREATE TABLE to a table definition: columns, keys, retention and what is kept."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
@@ -19,7 +19,8 @@ from everview.sql.types import data_type_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OPTIONS = ("retain_rows", "retain", "time_column", "max_jump")
+_RETENTION = ("retain_rows", "retain", "time_column", "max_jump")
+_OPTIONS = (*_RETENTION, "keep")
 _PREFIX = "everview."
 _MOST_ROWS = 1 << 62
 
@@ -56,7 +57,8 @@ class _TableLowering:
         for option in properties.expressions if properties is not None else []:
             self._option(option)
         columns = tuple(self._with_key(c) for c in self.columns.values())
-        return Table(name.name, columns, self.primary_key, tuple(self.foreign_keys), self._retention())
+        foreign = tuple(self.foreign_keys)
+        return Table(name.name, columns, self.primary_key, foreign, self._retention(), self._keep())
 
     def _column(self, node: exp.ColumnDef) -> None:
         name = node.name
@@ -137,8 +139,27 @@ class _TableLowering:
             raise self._error("DUPLICATE_OPTION", f"table option `{written}` is given twice", node)
         self.options[name] = node
 
+    def _keep(self) -> Literal["rows", "views"]:
+        node = self.options.get("keep")
+        if node is None:
+            return "rows"
+        kept = node.args["value"].name.lower()
+        if kept not in ("rows", "views"):
+            hint = "'rows' keeps all rows, 'views' nothing but what views read"
+            raise self._error("KEEP", "keep takes 'rows' or 'views'", node, hint)
+        if kept == "rows":
+            return "rows"
+        if self.primary_key:
+            message = "a table that keeps no rows has no primary key: nothing is there to check it against"
+            raise self._error("KEEP", message, node, "leave the key out, or keep = 'views'")
+        other = next((self.options[name] for name in _RETENTION if name in self.options), None)
+        if other is not None:
+            message = "a table that keeps no rows is no window: it would not know which rows leave"
+            raise self._error("KEEP", message, other, "leave the retention out, or keep = 'views'")
+        return "views"
+
     def _retention(self) -> Retention | None:
-        rows, time, column, jump = (self.options.get(name) for name in _OPTIONS)
+        rows, time, column, jump = (self.options.get(name) for name in _RETENTION)
         if rows is not None:
             other = time or column or jump
             if other is not None:

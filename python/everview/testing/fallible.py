@@ -312,7 +312,11 @@ def _view(dice: _Dice, tables: Sequence[Table], kind: QueryKind, max_atoms: int)
         if kind is QueryKind.OVER or (kind is QueryKind.GLOBAL and dice.chance(4)):
             items.append(over)
     chosen = ", ".join(f"{item} AS o{n}" for n, item in enumerate(items))
-    return f"SELECT {distinct}{chosen} FROM {source}{grouping}{having}"  # noqa: S608
+    top = ""
+    if dice.chance(5):
+        key = dice.pick([f"o{n}" for n in range(len(items))])
+        top = f" ORDER BY {key}{dice.pick(('', ' DESC'))} LIMIT {dice.pick((1, 2, 4))}{dice.pick(('', ' OFFSET 1'))}"
+    return f"SELECT {distinct}{chosen} FROM {source}{grouping}{having}{top}"
 
 
 def _width(table: Table) -> int:

@@ -33,15 +33,15 @@ Changes = dict[str, list[dict[str, Any]]]
 
 
 def observed(session: Session) -> dict[str, Any]:
-    """All that a session shows: rows of tables; of each view rows, their number, lookups, and the rows it holds."""
+    """All that a session shows: rows of tables that keep them; of each view rows, their number, lookups, and the rows it holds."""
     shown: dict[str, Any] = {
         "version": session.version,
-        "tables": {name: _bag(session.table_rows(name)) for name in session.tables},
+        "tables": {name: bag(session.table_rows(name)) for name, t in session.tables.items() if t.keep == "rows"},
     }
     for name, view in session.views.items():
         rows = view.to_arrow(multiplicity=True)
         metrics = view.metrics()
-        shown[f"{name}: rows"] = _bag(rows)
+        shown[f"{name}: rows"] = bag(rows)
         shown[f"{name}: count()"] = view.count()
         shown[f"{name}: metrics"] = (
             metrics.state_rows,
@@ -72,14 +72,14 @@ def _lookups(view: View, rows: pa.Table) -> dict[Any, Counter[Row]]:
     return found
 
 
-def _bag(table: pa.Table) -> Counter[Row]:
+def bag(table: pa.Table) -> Counter[Row]:
     bag: Counter[Row] = Counter()
     for *values, count in rows_of(table):
         bag[bits(tuple(values))] += count
     return bag
 
 
-def _apply(session: Session, changes: Changes, way: Way) -> dict[str, pa.Table]:
+def applied(session: Session, changes: Changes, way: Way) -> dict[str, pa.Table]:
     """The deltas of the views, none where the way gives none. What is handed out in pieces belongs to a batch that stands."""
     if way is not Way.STREAM:
         missing: OnMissing = "ignore" if way is Way.LENIENT else "error"
@@ -113,10 +113,10 @@ class Trying:
             self._create(self.tried)
         except ChangeError:  # a view that fails on empty tables, such as 1 / COUNT(*): it must leave no trace either
             self.accepted.append((self._handed_over(self.attempts.pop(0)), Way.DELTAS))
-            _apply(self.tried, *self.accepted[0])
+            applied(self.tried, *self.accepted[0])
             self._create(self.tried)
         for before in self.accepted:
-            _apply(self.spared, *before)
+            applied(self.spared, *before)
         self._create(self.spared)
         if trial.subscribed:
             self._subscribe(self.tried)
@@ -136,7 +136,7 @@ class Trying:
 
     def _subscribe(self, session: Session) -> None:
         def hear(name: str, delta: pa.Table) -> None:
-            self.heard[session].append((name, _bag(delta)))
+            self.heard[session].append((name, bag(delta)))
 
         for name, view in session.views.items():
             view.subscribe(partial(hear, name))
@@ -191,7 +191,7 @@ class Trying:
         """One batch: refused without a trace, or accepted with the right result."""
         expected, reason = self._judged(changes, way)
         try:
-            found, refusal = _apply(self.tried, changes, way), None
+            found, refusal = applied(self.tried, changes, way), None
         except ChangeError as error:
             found, refusal = {}, error
         if refusal is not None:
@@ -200,10 +200,10 @@ class Trying:
             self._compare(f"a refused batch left a trace: {changes}\n{refusal}")
             return
         assert expected is not None, f"accepted, though the state after the batch is invalid: {changes}\n{reason}"
-        other = _apply(self.spared, changes, Way.DELTAS if way is Way.STREAM else way)
+        other = applied(self.spared, changes, Way.DELTAS if way is Way.STREAM else way)
         self.accepted.append((changes, way))
         after = f"after {changes}"
-        assert {n: _bag(d) for n, d in found.items()} == {n: _bag(d) for n, d in other.items()}, f"deltas {after}"
+        assert {n: bag(d) for n, d in found.items()} == {n: bag(d) for n, d in other.items()}, f"deltas {after}"
         for name, total in self.totals.items():
             if way is not Way.SILENT:
                 total.add(found[name])

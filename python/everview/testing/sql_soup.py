@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from everview.sql.functions import AGGREGATES, SCALARS
+from everview.aggregates import SPELLINGS
+from everview.sql.functions import SCALARS
 from everview.testing.sql_shapes import cases
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _wild(random: Random, depth: int) -> str:
     form = form.replace("@", random.choice(_OPERATORS.split("|")).replace("\u2016", "||")).replace(
         "#", random.choice(_TYPES.split("|"))
     )
-    name = random.choice([*SCALARS, *AGGREGATES, "rand", "min", "no_such", "percentile", "unix_timestamp"])
+    name = random.choice([*SCALARS, *SPELLINGS, "rand", "min", "no_such", "percentile", "unix_timestamp"])
     if form.startswith("~("):
         form = name + form[1:]
     return form.format(*(_wild(random, depth - 1) for _ in range(3)))

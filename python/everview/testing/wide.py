@@ -29,18 +29,18 @@ SEED, CHANGES = 8, 24
 # By name: from the tables' columns, of which the first are to join by, to a query.
 QUERIES: Mapping[str, Callable[[list[str], list[str]], str]] = {
     "all columns of one table": lambda _a, _b: "SELECT * FROM a",
-    "all columns of both": lambda a, b: f"SELECT * FROM a JOIN b ON {a[0]} = {b[0]}",  # noqa: S608
-    "distinct": lambda a, b: f"SELECT DISTINCT {', '.join(a[1:] + b[1:])} FROM a JOIN b ON {a[0]} = {b[0]}",  # noqa: S608
-    "groups of one table": lambda a, _b: f"SELECT {', '.join(a)}, COUNT(*) AS n FROM a GROUP BY {', '.join(a)}",  # noqa: S608
+    "all columns of both": lambda a, b: f"SELECT * FROM a JOIN b ON {a[0]} = {b[0]}",
+    "distinct": lambda a, b: f"SELECT DISTINCT {', '.join(a[1:] + b[1:])} FROM a JOIN b ON {a[0]} = {b[0]}",
+    "groups of one table": lambda a, _b: f"SELECT {', '.join(a)}, COUNT(*) AS n FROM a GROUP BY {', '.join(a)}",
     "groups of both": lambda a, b: (
-        f"SELECT {', '.join(a + b)}, COUNT(*) AS n FROM a JOIN b ON {a[0]} = {b[0]} GROUP BY {', '.join(a + b)}"  # noqa: S608
+        f"SELECT {', '.join(a + b)}, COUNT(*) AS n FROM a JOIN b ON {a[0]} = {b[0]} GROUP BY {', '.join(a + b)}"
     ),
     "groups above the join": lambda a, b: (
-        f"SELECT {', '.join(a[1:] + b[1:])}, COUNT(*) AS n, SUM({a[0]}) AS s FROM a JOIN b ON {a[0]} = {b[0]} "  # noqa: S608
+        f"SELECT {', '.join(a[1:] + b[1:])}, COUNT(*) AS n, SUM({a[0]}) AS s FROM a JOIN b ON {a[0]} = {b[0]} "
         f"GROUP BY {', '.join(a[1:] + b[1:])}"
     ),
     "counts": lambda a, b: (
-        f"SELECT {b[1]}, {', '.join(f'COUNT({c}) AS n{c}' for c in a)} FROM a JOIN b ON {a[0]} = {b[0]} GROUP BY {b[1]}"  # noqa: S608
+        f"SELECT {b[1]}, {', '.join(f'COUNT({c}) AS n{c}' for c in a)} FROM a JOIN b ON {a[0]} = {b[0]} GROUP BY {b[1]}"
     ),
 }
 

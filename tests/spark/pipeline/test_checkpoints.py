@@ -172,7 +172,7 @@ def engine(streaming):
     pipeline = plan.pipeline
 
     def make(holder=None):
-        return DurableEngine(pipeline.identity, lambda: pipeline.make("shard", 0, lambda: 0), holder or Holder(), 0)
+        return DurableEngine(pipeline.identity, lambda: pipeline.make(0, 0, lambda: 0), holder or Holder(), 0)
 
     def blob(count):
         rows = pa.record_batch({"a": pa.array(range(count), pa.int32()), "_multiplicity": pa.array([1] * count)})

@@ -18,7 +18,7 @@ from everview.errors import PipelineError, SchemaError, UnsupportedQueryError
 from everview.spark import debezium, full_result, maintain, read_metrics, read_warnings, upserts
 from everview.spark.inputs import declare, prepare
 from everview.shards.normaliser import WITHIN
-from everview.spark.table_input import FIELDS
+from everview.spark.inputs.table_input import FIELDS
 from everview.spark.maintain import plan_pipeline
 from everview.spark.placement import engine_keys, partition_of
 

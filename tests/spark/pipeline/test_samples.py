@@ -23,12 +23,14 @@ def tables(streaming):
 
 def test_a_heavy_hitter_turns_the_grid_the_other_way(tables):
     layout = plan_pipeline(SQL, tables, shards=4, samples=tables).layout
-    assert layout.shares.sizes == {"r": 10.0, "s": 1000.0, "t": 20.0}
-    assert layout.shares.heaviest["s", "b"] == pytest.approx(0.9)
-    assert layout.shares.heaviest["t", "c"] == pytest.approx(1 / 20), "NULL joins nothing and so weighs nothing"
-    assert [(str(d), d.share) for d in layout.shares.dimensions] == [("c", 4)]
+    assert layout.placement.stages[0].shares.sizes == {"r": 10.0, "s": 1000.0, "t": 20.0}
+    assert layout.placement.stages[0].shares.heaviest["s", "b"] == pytest.approx(0.9)
+    assert layout.placement.stages[0].shares.heaviest["t", "c"] == pytest.approx(1 / 20), (
+        "NULL joins nothing and so weighs nothing"
+    )
+    assert [(str(d), d.share) for d in layout.placement.stages[0].shares.dimensions] == [("c", 4)]
     even = plan_pipeline(SQL, tables, shards=4, table_sizes={"r": 10, "s": 1000, "t": 2}).layout
-    assert [(str(d), d.share) for d in even.shares.dimensions] != [("c", 4)]
+    assert [(str(d), d.share) for d in even.placement.stages[0].shares.dimensions] != [("c", 4)]
 
 
 def test_explain_tells_loads_and_skew(tables):

@@ -28,7 +28,8 @@ ROWS = [
 
 @pytest.mark.parametrize("kind", ["delta", "postgres"])
 def test_read_back(spark, request, kind):
-    from everview.spark.sinks.read import read_delta, read_postgres
+    from everview.spark.sinks.delta import read_delta
+    from everview.spark.sinks.postgres import read_postgres
 
     target = request.getfixturevalue({"delta": "delta", "postgres": "table"}[kind])
     spark.conf.set("spark.sql.session.timeZone", "UTC")

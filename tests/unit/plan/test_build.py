@@ -8,8 +8,8 @@ import checker
 import pytest
 from everview.analysis.classification import QueryClass, classify
 from everview.errors import UnsupportedQueryError
-from everview.plan.build import MOST_NODES, all_candidates, build_trees, greedy_candidates, tree_of
-from everview.plan.choose import choose_tree, rank_of
+from everview.trees.build import MOST_NODES, all_candidates, build_trees, greedy_candidates, tree_of
+from everview.trees.choose import choose_tree, rank_of
 from hypothesis import given, settings
 from textbook import TEXTBOOK, parse, queries
 
@@ -204,7 +204,7 @@ def test_joins_of_many_tables(atoms, head, seed, monkeypatch):
         work["nodes"] += len(tree.nodes)
         return tree
 
-    monkeypatch.setattr("everview.plan.choose.tree_of", counted)
+    monkeypatch.setattr("everview.trees.choose.tree_of", counted)
     choice = choose_tree(query, classification)
     checker.check_tree(choice.tree, query)
     assert choice.complete == ("too many trees to look at all" not in choice.reason)

@@ -3,8 +3,8 @@
 import pytest
 import views
 from everview.analysis.classification import classify
-from everview.plan.choose import choose_tree
-from everview.plan.join_tree import EdgeKind, lookups
+from everview.trees.choose import choose_tree
+from everview.trees.join_tree import EdgeKind, lookups
 from textbook import TEXTBOOK, parse
 
 

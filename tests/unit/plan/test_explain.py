@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import views
 from everview.errors import EverviewError
-from everview.plan.explain import explain
-from everview.plan.explain_facts import facts_of
+from everview.explain.formats import explain
+from everview.explain.facts import facts_of
 from everview.plan.lower import plan_view
-from everview.plan.tidy_tree import GAP, Box, place
+from everview.explain.tidy_tree import GAP, Box, place
 from hypothesis import given
 from hypothesis import strategies as st
 
 FOLDER = Path(__file__).parents[2] / "golden" / "explain"
-PICTURED = ("figure_1", "tpch_q3", "two_hop_ends_distinct")
+PICTURED = ("figure_1", "tpch_q3", "two_hop_ends_distinct", "never_ordered", "busiest")
 CASES = [(n, "text", "txt") for n in views.GOLDEN] + [(n, f, f) for n in PICTURED for f in ("json", "dot", "svg")]
 
 
@@ -46,6 +46,57 @@ def test_every_format_is_well_formed(name):
     assert dot.count("{") == dot.count("}")
     text = explain(planned)
     assert all(line == line.rstrip() for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", views.GOLDEN)
+def test_it_opens_with_a_summary(name):
+    planned = plan_view(*views.GOLDEN[name]())
+    facts = facts_of(planned)
+    kept, update, reading, missing = facts["summary"]
+    assert kept.startswith("Kept") and update.startswith("A change costs") and "delay" in reading
+    text = explain(planned)
+    assert text.index("Kept") < text.index("A change costs") < text.index("\nsql")
+    weaker = [
+        g
+        for s in facts["stages"]
+        if s["stage"] == "core"
+        for g in s["guarantees"][:3]
+        if g["bound"] != "O(1) amortised"
+    ]
+    assert (missing == "This holds without exception.") <= (not weaker)
+    assert kept in explain(planned, "json") and explain(planned, "html").count("<li>") == 4
+
+
+def test_the_picture_has_all_stages_and_the_kinds_of_edges():
+    edges = plan_view(*views.GOLDEN["never_ordered"]())
+    for format_ in ("text", "dot", "svg"):
+        picture = explain(edges, format_)
+        assert "forbids" in picture and "optional" in picture
+    graph = plan_view(*views.GOLDEN["busiest"]())
+    svg, dot = explain(graph, "svg"), explain(graph, "dot")
+    assert svg.count(">stage 1: aggregate<") == 1 and svg.count(">stage 1<") == 2  # computed once, read three times
+    assert dot.count("subgraph cluster_") == len(graph.cores) == 3
+    assert dot.count("-> s1 [style=bold]") == 3
+
+
+def test_amortised_bounds_end_above_a_forbids_edge():
+    sql = """
+    SELECT c_custkey, o_orderkey, o_orderdate, l_extendedprice FROM customer JOIN orders ON c_custkey = o_custkey
+    JOIN lineitem ON o_orderkey = l_orderkey
+    WHERE NOT EXISTS (SELECT 1 FROM customer c WHERE c.c_custkey = l_extendedprice)
+    """
+    planned = plan_view(*views.from_sql("v", sql), update_rates={"orders": 1})
+    (core,) = [s for s in facts_of(planned)["stages"] if s["stage"] == "core"]
+    for g in core["guarantees"][:3]:
+        assert g["bound"] == "not bounded" and "amortised bounds end there" in g["note"]
+    assert [e["inner"] for e in core["forbids"]] == [True]
+    assert "amortised bounds above lineitem" in facts_of(planned)["summary"][3]
+    top = plan_view(
+        *views.from_sql("v", "SELECT c_custkey FROM customer WHERE c_custkey NOT IN (SELECT o_custkey FROM orders)")
+    )
+    (core,) = [s for s in facts_of(top)["stages"] if s["stage"] == "core"]
+    assert [g["bound"] for g in core["guarantees"][1:3]] == ["O(1) amortised"] * 2
+    assert "costs what a semi-join does" in core["guarantees"][2]["note"]
 
 
 def test_html_is_self_contained():

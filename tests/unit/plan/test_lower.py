@@ -17,7 +17,7 @@ def plan(pair, **options):
 def test_tpch_q3_plan():
     found = plan(views.tpch_q3())
     assert list(found) == ["version", "view", "stages", "output"]
-    assert found["version"] == 1
+    assert found["version"] == 2
     core, aggregate, having, rename = found["stages"]
     assert list(core) == ["stage", "mode", "variables", "components", "atoms", "nodes", "hubs", "head"]
     assert [v["name"] for v in core["variables"]] == ["c_custkey", "o_orderkey", "o_orderdate"]
@@ -59,8 +59,8 @@ def test_figure_1_core():
         "up": 1,
         "down": [2],
     }
-    assert core["hubs"][0] == {"key": [], "parent": None, "children": [0]}
-    assert core["hubs"][1] == {"key": [2], "parent": 0, "children": [1, 3]}
+    assert core["hubs"][0] == {"key": [], "parent": None, "children": [0], "kind": "required", "phantom": []}
+    assert core["hubs"][1] == {"key": [2], "parent": 0, "children": [1, 3], "kind": "required", "phantom": []}
 
 
 def test_extended_head_is_projected_back():
@@ -124,3 +124,11 @@ def test_lookups_are_told_in_output_columns():
 def test_update_rates_reach_the_choice():
     view, tables = views.textbook("figure_1")
     assert plan_view(view, tables, {"r1": 5}).cores[0].choice.rank.depth_by_rate == 6
+
+
+def test_a_top_k_plan():
+    core, top, rename = plan(views.GOLDEN["latest_lines"]())["stages"]
+    assert [core["variables"][v]["name"] for v in core["head"]] == ["o_orderkey", "l_extendedprice", "o_orderdate"]
+    order = [{"column": 2, "descending": True, "nulls_first": True}]
+    assert top == {"stage": "topk", "input": 0, "partition": [], "order": order, "limit": 3, "offset": 0}
+    assert [c["expression"]["index"] for c in rename["columns"]] == [0, 1]

@@ -9,7 +9,7 @@ from collections import Counter
 from itertools import islice, product
 
 from everview.analysis.classification import QueryClass, classify
-from everview.plan.build import build_trees
+from everview.trees.build import build_trees
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from textbook import queries

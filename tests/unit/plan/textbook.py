@@ -6,7 +6,7 @@ atom. Columns of a table are c1, c2, ... by position; all are BIGINT.
 
 import re
 
-from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
+from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable, TableSource
 from everview.query.expression import ColumnRef
 from everview.query.logical_view import Core, LogicalView
 from everview.schema.datatype import BIGINT
@@ -26,7 +26,7 @@ def parse(text, distinct=False):
     atoms = []
     for name, table, args in _ATOM.findall(body):
         bindings = tuple((v, ColumnRef(f"c{i}", BIGINT)) for i, v in enumerate(_names(args), 1))
-        atoms.append(Atom(name or table, table.lower(), bindings))
+        atoms.append(Atom(name or table, TableSource(table.lower()), bindings))
     variables = {v: Variable(v, BIGINT, False) for a in atoms for v in a.variables}
     return ConjunctiveQuery(head[2], _names(head[3]), tuple(atoms), variables, distinct=distinct)
 

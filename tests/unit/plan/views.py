@@ -2,14 +2,13 @@
 
 from decimal import Decimal
 
-from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable
+from everview.query.conjunctive import Atom, ConjunctiveQuery, Variable, TableSource
 from everview.query.expression import Call, ColumnRef, Literal
 from everview.query.logical_view import (
     Aggregate,
     Core,
     Distinct,
     Filter,
-    Function,
     GroupAggregate,
     LogicalView,
     Map,
@@ -17,6 +16,7 @@ from everview.query.logical_view import (
 )
 from everview.schema.datatype import BIGINT, BOOLEAN, DATE, STRING, decimal
 from everview.schema.table import Column, Table
+from everview.lower import lower_query
 from textbook import TEXTBOOK, parse, tables_of, view_of
 
 MONEY, TOTAL = decimal(12, 2), decimal(22, 2)
@@ -43,7 +43,7 @@ def tpch_q3(keyed=True):
         (
             Atom(
                 "customer",
-                "customer",
+                TableSource("customer"),
                 (("c_custkey", ColumnRef("c_custkey", BIGINT, False)),),
                 segment,
                 (None,),
@@ -51,7 +51,7 @@ def tpch_q3(keyed=True):
             ),
             Atom(
                 "orders",
-                "orders",
+                TableSource("orders"),
                 (
                     ("o_orderkey", ColumnRef("o_orderkey", BIGINT, False)),
                     ("c_custkey", ColumnRef("O_CustKey", BIGINT, False)),
@@ -60,13 +60,19 @@ def tpch_q3(keyed=True):
                 before,
                 (None,),
             ),
-            Atom("lineitem", "lineitem", (("o_orderkey", ColumnRef("l_orderkey", BIGINT, False)),), None, (price,)),
+            Atom(
+                "lineitem",
+                TableSource("lineitem"),
+                (("o_orderkey", ColumnRef("l_orderkey", BIGINT, False)),),
+                None,
+                (price,),
+            ),
         ),
         {"c_custkey": cust, "o_orderkey": order, "o_orderdate": when},
         components=("revenue",),
     )
     keys = (OutputColumn("o_orderkey", BIGINT, False), OutputColumn("o_orderdate", DATE, True))
-    aggregate = Aggregate("revenue", Function.SUM, TOTAL, True, argument_type=MONEY, sum="revenue")
+    aggregate = Aggregate("revenue", "sum", TOTAL, True, argument_type=MONEY, sum="revenue")
     total = ColumnRef("revenue", TOTAL)
     big = Call("gt", (total, Literal(Decimal("1000.00"), TOTAL)), BOOLEAN)
     columns = (*keys, OutputColumn("revenue", TOTAL, True))
@@ -91,7 +97,7 @@ def count_by_ends():
     """COUNT(*) of two-hop paths grouped by both ends: not free-connex, the aggregate reads the extended core."""
     query = parse(TEXTBOOK["two_hop_ends"])
     keys = (OutputColumn("c", BIGINT, False), OutputColumn("a", BIGINT, False))
-    count = Aggregate("paths", Function.COUNT, BIGINT, False)
+    count = Aggregate("paths", "count", BIGINT, False)
     return LogicalView("paths", "-- count", (Core(query), GroupAggregate(0, keys, (count,)))), tables_of(query)
 
 
@@ -104,7 +110,36 @@ def distinct_above_filter():
     return view, tables_of(query)
 
 
+def from_sql(name, sql):
+    """A view by its text."""
+    return lower_query(name, sql, TABLES), TABLES
+
+
+TOP_ORDERS = """
+SELECT o_orderkey, SUM(l_extendedprice) AS revenue FROM orders JOIN lineitem ON o_orderkey = l_orderkey
+GROUP BY o_orderkey ORDER BY revenue DESC LIMIT 10 OFFSET 5
+"""
+LATEST_LINES = """
+SELECT o_orderkey, l_extendedprice FROM orders JOIN lineitem ON o_orderkey = l_orderkey
+ORDER BY o_orderdate DESC NULLS FIRST LIMIT 3
+"""
+
+NEVER_ORDERED = """
+SELECT c_custkey, c_mktsegment, o_orderkey, l_extendedprice FROM customer JOIN orders ON c_custkey = o_custkey
+LEFT JOIN lineitem ON o_orderkey = l_orderkey
+WHERE NOT EXISTS (SELECT 1 FROM customer old WHERE old.c_mktsegment <=> customer.c_mktsegment AND old.c_custkey < 9)
+"""
+BUSIEST = """
+WITH busy AS (SELECT o_custkey, COUNT(*) AS n FROM orders GROUP BY o_custkey)
+SELECT a.o_custkey, b.o_custkey AS other FROM busy a JOIN busy b ON a.n = b.n
+UNION ALL SELECT c_custkey, c_custkey FROM customer WHERE c_custkey NOT IN (SELECT o_custkey FROM busy)
+"""
+
 GOLDEN = {
+    "never_ordered": lambda: from_sql("never_ordered", NEVER_ORDERED),
+    "busiest": lambda: from_sql("busiest", BUSIEST),
+    "top_orders": lambda: from_sql("top_orders", TOP_ORDERS),
+    "latest_lines": lambda: from_sql("latest_lines", LATEST_LINES),
     "figure_1": lambda: textbook("figure_1"),
     "tpch_q3": tpch_q3,
     "two_hop_ends_distinct": lambda: textbook("two_hop_ends", distinct=True),

@@ -9,9 +9,10 @@ pytest.importorskip("pyspark")
 from everview.errors import ChangeError, CheckpointError, JobError, SinkError
 from everview.spark import reason
 from everview.spark.failure import spark_message, why
-from everview.spark.job import Job, Sink, View
+from everview.spark.job import Job, View
+from everview.spark.sinks.parquet import ParquetSink
 
-VIEW = View("revenue", "SELECT 1", Sink("parquet", path="/out"))
+VIEW = View("revenue", "SELECT 1", ParquetSink(path="/out"))
 JOB = Job(Path("/j/job.toml"), "j", None, 2, "available-now", "/cp", "fail", None, {}, {}, {"revenue": VIEW})
 
 WORKER = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times

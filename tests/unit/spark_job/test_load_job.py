@@ -118,7 +118,12 @@ def test_every_key_of_the_format_is_documented():
     page = (ROOT / "docs" / "reference" / "jobs.md").read_text()
     from everview.spark import job
 
-    for key in {*job._JOB, *job._TABLE, *job._VIEW, *(k for keys in job._SINK.values() for k in keys)}:
+    for key in {
+        *job._JOB,
+        *job._TABLE,
+        *job._VIEW,
+        *(k for sink in job.JOB_SINKS.values() for k in ("kind", *sink.keys)),
+    }:
         assert f"`{key}`" in page, key
     for block in re.findall(r"^```toml\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL):
         tomllib.loads(block)
@@ -294,7 +299,7 @@ WRONG = {
         "job.toml: the SQL of `views.revenue`: ",
     ),
     "SQL that is not maintained": (
-        replaced("JOIN customers", "LEFT JOIN customers"),
+        replaced("JOIN customers", "FULL JOIN customers"),
         "OUTER_JOIN",
         "job.toml: the SQL of `views.revenue`: ",
     ),

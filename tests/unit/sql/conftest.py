@@ -7,7 +7,8 @@ import pytest
 from everview.query.expression import Call, ColumnRef, Expression, Literal
 from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, LogicalView, Map
 from everview.schema.table import Table
-from everview.sql import CreateTable, lower_query, parse_statements
+from everview.lower import lower_query
+from everview.sql import CreateTable, parse_statements
 
 DDL = """
 CREATE TABLE g (src BIGINT, dst BIGINT);

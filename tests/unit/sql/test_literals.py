@@ -4,7 +4,8 @@ import pytest
 
 from everview.query.expression import Literal
 from everview.query.logical_view import Map
-from everview.sql import CreateTable, lower_query, parse_statements
+from everview.lower import lower_query
+from everview.sql import CreateTable, parse_statements
 
 TEXTS = {
     "''": "",

@@ -5,23 +5,29 @@ import pytest
 from everview.errors import EverviewError, SchemaError, SqlParseError, UnsupportedQueryError
 from everview.schema.datatype import BIGINT
 from everview.schema.table import Column, Table
-from everview.sql import lower_query, parse_statements
+from everview.lower import lower_query
+from everview.sql import parse_statements
 from everview.sql.reject import REASONS
 
 UNSUPPORTED = [
-    ("OUTER_JOIN", "SELECT t.x FROM t LEFT JOIN u ON t.id = u.id", "LEFT JOIN"),
+    ("JOIN_CONDITION", "SELECT t.x FROM t LEFT JOIN u ON t.id = u.id AND t.x < u.x", "t.x < u.x"),
+    ("JOIN_CONDITION", "SELECT x FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.x > t.x)", "u.x > t.x"),
     ("OUTER_JOIN", "SELECT t.x FROM t\n  RIGHT  OUTER JOIN u ON t.id = u.id", "RIGHT  OUTER JOIN"),
     ("OUTER_JOIN", "SELECT t.x FROM t FULL JOIN u USING (id)", "FULL JOIN"),
-    ("SEMI_OR_ANTI_JOIN", "SELECT t.x FROM t LEFT SEMI JOIN u ON t.id = u.id", "LEFT SEMI JOIN"),
-    ("SEMI_OR_ANTI_JOIN", "SELECT t.x FROM t ANTI JOIN u ON t.id = u.id", "ANTI JOIN"),
-    ("SET_OPERATION", "SELECT x FROM t UNION ALL SELECT x FROM t", "UNION"),
+    ("SET_OPERATION", "SELECT x FROM t UNION ALL BY NAME SELECT x FROM t", "UNION"),
     ("SET_OPERATION", "SELECT x FROM t EXCEPT SELECT x FROM t", "EXCEPT"),
     ("SET_OPERATION", "SELECT x FROM (SELECT x FROM t INTERSECT SELECT x FROM t) d", "INTERSECT"),
-    ("ORDER_BY", "SELECT x FROM t ORDER BY x DESC", "ORDER BY x DESC"),
+    ("ORDER_BY_NOT_SELECTED", "SELECT x FROM t ORDER BY x, y + 1 DESC", "y + 1"),
+    ("ORDER_BY_NOT_SELECTED", "SELECT x FROM t UNION ALL SELECT x FROM t ORDER BY y", "y"),
     ("ORDER_BY", "SELECT x FROM t SORT BY x", "SORT BY x"),
-    ("LIMIT", "SELECT x FROM t LIMIT 3", "LIMIT 3"),
-    ("LIMIT", "SELECT x FROM (SELECT x FROM t LIMIT 3) d", "LIMIT 3"),
-    ("LIMIT", "SELECT x FROM t OFFSET 3", "OFFSET 3"),
+    ("ORDER_BY_NOT_SELECTED", "SELECT DISTINCT x FROM t ORDER BY x, y LIMIT 3", "y"),
+    ("ORDER_BY_NOT_SELECTED", "(SELECT x FROM t) ORDER BY y LIMIT 3", "y"),
+    ("ORDER_BY_NOT_SELECTED", "SELECT x FROM t UNION ALL SELECT x FROM t ORDER BY t.x LIMIT 3", "t.x"),
+    ("LIMIT", "SELECT x FROM t LIMIT x", "LIMIT x"),
+    ("LIMIT", "SELECT x FROM (SELECT x FROM t LIMIT -3) d", "LIMIT -3"),
+    ("LIMIT", "SELECT x FROM t LIMIT 3000000000", "LIMIT 3000000000"),
+    ("LIMIT", "SELECT x FROM t OFFSET 1 + 1", "OFFSET 1 + 1"),
+    ("LIMIT", "SELECT x FROM t ORDER BY x FETCH FIRST 3 ROWS ONLY", "FETCH FIRST 3 ROWS ONLY"),
     ("WINDOW_FUNCTION", "SELECT x, SUM(x) OVER (PARTITION BY y) AS z FROM t", "SUM(x) OVER (PARTITION BY y)"),
     ("WINDOW_FUNCTION", "SELECT row_number() AS z FROM t", "row_number()"),
     (
@@ -29,14 +35,10 @@ UNSUPPORTED = [
         "SELECT x FROM t QUALIFY row_number() OVER (ORDER BY x) = 1",
         "QUALIFY row_number() OVER (ORDER BY x) = 1",
     ),
-    ("SUBQUERY_EXPRESSION", "SELECT x FROM t WHERE x IN (SELECT tid FROM u)", "x IN (SELECT tid FROM u)"),
-    ("SUBQUERY_EXPRESSION", "SELECT x FROM t WHERE EXISTS (SELECT 1 FROM u)", "EXISTS (SELECT 1 FROM u)"),
+    ("SUBQUERY_EXPRESSION", "SELECT x FROM t WHERE y = 1 OR x IN (SELECT tid FROM u)", "x IN (SELECT tid FROM u)"),
+    ("SUBQUERY_EXPRESSION", "SELECT EXISTS (SELECT 1 FROM u) AS e FROM t", "EXISTS (SELECT 1 FROM u)"),
     ("SUBQUERY_EXPRESSION", "SELECT x FROM t WHERE x = (SELECT 1 FROM u)", "(SELECT 1 FROM u)"),
-    ("VIEW_IN_FROM", "SELECT t.x FROM t JOIN Some_View v ON t.id = v.id", "Some_View v"),
     ("TOO_MANY_TABLES", f"SELECT 1 AS x FROM {', '.join(f't t{i}' for i in range(101))}", "t t100"),
-    ("DERIVED_TABLE_NOT_MERGEABLE", "SELECT x FROM (SELECT DISTINCT x FROM t) d", "DISTINCT"),
-    ("DERIVED_TABLE_NOT_MERGEABLE", "SELECT x FROM (SELECT x FROM t GROUP BY x) d", "GROUP BY x"),
-    ("DERIVED_TABLE_NOT_MERGEABLE", "WITH d AS (SELECT COUNT(*) AS n FROM t) SELECT n FROM d", "COUNT(*)"),
     ("RECURSIVE_CTE", "WITH RECURSIVE r AS (SELECT x FROM t) SELECT x FROM r", "WITH RECURSIVE r AS (SELECT x FROM t)"),
     ("NO_FROM", "SELECT 1", "SELECT 1"),
     ("TABLE_EXPRESSION", "SELECT * FROM range(10)", "range(10)"),
@@ -74,11 +76,6 @@ UNSUPPORTED = [
     ("INTERVAL_VALUE", "SELECT d - d AS z FROM t", "d - d"),
     ("INTERVAL_VALUE", "SELECT ts - ts AS z FROM t", "ts - ts"),
     ("INTERVAL_VALUE", "SELECT INTERVAL 1 DAY AS z FROM t", "INTERVAL 1 DAY"),
-    ("CROSS_TABLE_CONDITION", "SELECT t.x FROM t, u WHERE t.id = u.id AND t.x < u.x", "t.x < u.x"),
-    ("CROSS_TABLE_CONDITION", "SELECT t.x FROM t JOIN u ON t.id = u.id OR t.x = u.x", "t.id = u.id OR t.x = u.x"),
-    ("CROSS_TABLE_CONDITION", "SELECT t.x FROM t JOIN u ON t.id <=> u.id", "t.id <=> u.id"),
-    ("CROSS_TABLE_CONDITION", "SELECT t.x FROM t, u WHERE t.x + u.x = 3", "t.x + u.x = 3"),
-    ("CROSS_TABLE_CONDITION", "SELECT t.x FROM t, u WHERE NOT t.x = u.x", "NOT t.x = u.x"),
     ("UNSUPPORTED_TYPE", "SELECT CAST(x AS ARRAY<INT>) AS z FROM t", "ARRAY<INT>"),
     ("UNSUPPORTED_EXPRESSION", "SELECT 0x1F AS z FROM t", "0x1F"),
     ("UNSUPPORTED_CLAUSE", "SELECT DISTINCT ON (x) y FROM t", "DISTINCT ON"),
@@ -94,7 +91,19 @@ SCHEMA = [
     ("AMBIGUOUS_COLUMN", "SELECT id FROM t, u WHERE t.id = u.id", "id", "write `t.id` or `u.id`"),
     ("DUPLICATE_ALIAS", "SELECT 1 AS z FROM g, g", "g", "give each occurrence of a table its own alias"),
     ("DUPLICATE_COLUMN", "SELECT x, y AS X FROM t", "y AS X", "give one of them another name with AS"),
-    ("DUPLICATE_COLUMN", "SELECT * FROM g a JOIN g b ON a.dst = b.src", "*", "give one of them another name with AS"),
+    (
+        "DUPLICATE_COLUMN",
+        "SELECT * FROM g a JOIN g b ON a.src = b.src AND a.dst = b.dst",
+        "*",
+        "list the columns in place of `*` and name them: `a.src AS a_src`, `b.src AS b_src`, `a.dst AS a_dst`, `b.dst AS b_dst`; or, where "
+        "they are joined by equality, write `JOIN ... USING (src, dst)`, which shows each once",
+    ),
+    (
+        "DUPLICATE_COLUMN",
+        "SELECT a.src, b.src FROM g a JOIN g b USING (dst)",
+        "b.src",
+        "give them names of their own: `a.src AS a_src`, `b.src AS b_src`",
+    ),
     ("COLUMN_COUNT", "SELECT a FROM (SELECT x FROM t) AS d(a, b)", "(SELECT x FROM t) AS d(a, b)", None),
     (
         "NOT_GROUPED",
@@ -182,7 +191,7 @@ def pointed(error: EverviewError) -> str:
 @pytest.mark.parametrize(("code", "sql", "text"), UNSUPPORTED, ids=[s for _, s, _ in UNSUPPORTED])
 def test_unsupported_queries(tables, code: str, sql: str, text: str) -> None:
     with pytest.raises(UnsupportedQueryError) as caught:
-        lower_query("v", sql, tables, {"some_view"})
+        lower_query("v", sql, tables)
     assert (caught.value.code, pointed(caught.value)) == (code, text)
     assert caught.value.hint
     assert f"[{code}]" in str(caught.value)
@@ -237,12 +246,9 @@ def test_a_syntax_error_at_a_long_token_is_readable(tables) -> None:
 
 def test_the_message_points_into_the_text(tables) -> None:
     with pytest.raises(UnsupportedQueryError) as caught:
-        lower_query("v", "SELECT t.x\nFROM t, u\nWHERE t.id = u.id\n  AND t.x < u.x", tables)
-    assert str(caught.value).splitlines() == [
-        "[CROSS_TABLE_CONDITION] a condition over `t` and `u` that is not an equality is not supported: "
-        "tables are joined on equality of two expressions, each over one table",
-        "  line 4:   AND t.x < u.x",
-        "                ^^^^^^^^^",
-        "Hint: supported across tables is `left expression = right expression`, combined by AND; "
-        "any boolean expression may be used over one table",
+        lower_query("v", "SELECT t.x\nFROM t, u\nWHERE t.id = u.id\n  AND t.x < ANY (SELECT x FROM u)", tables)
+    assert str(caught.value).splitlines()[:3] == [
+        "[SUBQUERY_EXPRESSION] ANY/ALL (subquery) is not supported: of subqueries in expressions, EXISTS and IN are maintained, as conditions of WHERE",
+        "  line 4:   AND t.x < ANY (SELECT x FROM u)",
+        "                      ^^^^^^^^^^^^^^^^^^^^^",
     ]

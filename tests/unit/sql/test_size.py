@@ -10,11 +10,11 @@ import threading
 import pytest
 
 from everview.errors import UnsupportedQueryError, point_at, Span
-from everview.plan.explain import explain
+from everview.explain.formats import explain
 from everview.plan.lower import plan_view
 from everview.query.expression import Call, ColumnRef, Literal, calls_of, columns_of, may_fail, parts, rewrite, to_json
 from everview.schema.datatype import BIGINT, INT
-from everview.sql import lower_query
+from everview.lower import lower_query
 from everview.sql.nesting import MOST_LEVELS, MOST_NESTED
 
 X = ColumnRef("x", BIGINT)

@@ -6,7 +6,8 @@ The table was printed by Spark 4.3.0 itself (``spark.sql("SELECT <expression> FR
 import pytest
 
 from everview.schema.table import Table
-from everview.sql import CreateTable, lower_query, parse_statements
+from everview.lower import lower_query
+from everview.sql import CreateTable, parse_statements
 
 DDL = """CREATE TABLE t (bo BOOLEAN, s SMALLINT, i INT, b BIGINT, f FLOAT, d DOUBLE, n DECIMAL(12,2), m DECIMAL(5,4),
 k DECIMAL(38,10), k2 DECIMAL(38,0), st STRING, ch CHAR(5), vc VARCHAR(8), dt DATE, ts TIMESTAMP,

@@ -1,8 +1,10 @@
 //! Tree shapes written by hand, and the naive model they are checked against.
 #![allow(dead_code, missing_docs)]
 
+pub mod random_tree;
+
 use everview_kernel::enumerate::Sink;
-use everview_kernel::shape::{HeadLayout, HubShape, NodeShape, TreeShape, VariableShape};
+use everview_kernel::shape::{EdgeKind, HeadLayout, HubShape, NodeShape, TreeShape, VariableShape};
 use everview_kernel::tree::{AtomChanges, Tree};
 use std::collections::BTreeMap;
 
@@ -36,12 +38,17 @@ fn vars(text: &str) -> Vec<usize> {
     text.bytes().map(|b| usize::from(b - b'a')).collect()
 }
 
+/// A required hub without children yet.
+pub fn required(key: Vec<usize>, parent: Option<usize>) -> HubShape {
+    HubShape { key, parent, children: Vec::new(), kind: EdgeKind::Required, phantom: Vec::new() }
+}
+
 impl Query {
     pub fn shape(&self) -> TreeShape {
         let mut shape = TreeShape {
-            variables: vec![VariableShape { words: 1, nullable: false }; 26],
+            variables: vec![VariableShape { words: 1, nullable: false, null_in_rows: false }; 26],
             nodes: Vec::new(),
-            hubs: vec![HubShape { key: Vec::new(), parent: None, children: Vec::new() }],
+            hubs: vec![required(Vec::new(), None)],
             head: vars(self.head),
             set: self.set,
             components: self.factors.len(),
@@ -63,10 +70,19 @@ impl Query {
             .iter()
             .map(|atoms| n.atom.filter(|a| atoms.contains(a)).map(|_| (next, next += 1).0))
             .collect();
-        shape.nodes.push(NodeShape { atom: n.atom, columns, connex, up, downs: Vec::new(), factors, power: 1 });
+        shape.nodes.push(NodeShape {
+            atom: n.atom,
+            columns,
+            connex,
+            up,
+            downs: Vec::new(),
+            factors,
+            power: 1,
+            stores_rows: false,
+        });
         for (key, children) in &n.hubs {
             let hub = shape.hubs.len();
-            shape.hubs.push(HubShape { key: vars(key), parent: Some(id), children: Vec::new() });
+            shape.hubs.push(required(vars(key), Some(id)));
             shape.nodes[id].downs.push(hub);
             for c in children {
                 let child = self.add(shape, c, hub, connex);

@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,7 @@ from everview.spark.sinks.changes import (
     MULTIPLICITY,
     above_one,
     added_up,
+    arrow_schema,
     check_key,
     checked_key,
     collect_net,
@@ -33,6 +35,7 @@ from everview.spark.sinks.changes import (
     view_fields,
     view_schema,
 )
+from everview.spark.sinks.job_sink import JobSink, SinkFunction
 from everview.spark.sinks.progress import (
     check_first_batch,
     is_replay,
@@ -44,7 +47,10 @@ from everview.spark.sinks.progress import (
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import types as st
+
+    from everview.spark.job_keys import Section
 
 PUT, DROP = "insert", "delete"  # what MERGE does with a row of the source, in a column no view has
 
@@ -188,3 +194,47 @@ def _same(names: Sequence[str]) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def read_delta(
+    spark: SparkSession, path: str, schema: st.StructType, *, storage_options: Mapping[str, str] | None = None
+) -> DataFrame | None:
+    """The rows of a Delta table as a view's columns; None if there is no table."""
+    import deltalake
+
+    options = dict(storage_options) if storage_options is not None else None
+    if not deltalake.DeltaTable.is_deltatable(path, options):
+        return None
+    found = pa.table(deltalake.DeltaTable(path, storage_options=options).to_pyarrow_table(columns=schema.names))
+    return spark.createDataFrame(found.cast(arrow_schema(schema)), schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaSink(JobSink):
+    """A Delta table."""
+
+    kind: ClassVar[str] = "delta"
+    keys: ClassVar[tuple[str, ...]] = ("path", "key", "storage_options")
+    path: str
+    storage_options: Mapping[str, str] | None = None
+
+    @classmethod
+    def read(cls, section: Section, key: tuple[str, ...] | None) -> Self:
+        path = section.required_path("path", "name the directory of the table")
+        return cls(path=path, key=key, storage_options=section.settings("storage_options") or None)
+
+    @property
+    def target(self) -> str:
+        return self.path
+
+    @property
+    def place(self) -> tuple[str | None, ...]:
+        return (self.path,)
+
+    def writer(self, view: str, on_rows: Callable[[str], None]) -> SinkFunction:
+        del view, on_rows
+        return delta_sink(self.path, key=self.key, storage_options=self.storage_options)
+
+    def contents(self, spark: SparkSession, schema: st.StructType, checkpoint: str) -> DataFrame | None:
+        del checkpoint
+        return read_delta(spark, self.path, schema, storage_options=self.storage_options)

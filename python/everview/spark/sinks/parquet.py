@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from everview.errors import SchemaError, SinkError
+from everview.spark.inputs.table_input import quoted
 from everview.spark.sinks.changes import (
     MULTIPLICITY,
     above_one,
@@ -44,6 +45,7 @@ from everview.spark.sinks.changes import (
     signed_changes,
     view_schema,
 )
+from everview.spark.sinks.job_sink import JobSink, SinkFunction, or_none
 from everview.spark.sinks.parquet_store import SCHEMA_FILE, State, Store
 from everview.spark.sinks.progress import (
     check_first_batch,
@@ -53,6 +55,11 @@ from everview.spark.sinks.progress import (
     repeated_key,
     writer_of,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from everview.spark.job_keys import Section
 
 BUCKET = "bucket"
 
@@ -243,3 +250,34 @@ def _write_file(path: Path, rows: pa.Table) -> None:
         pq.write_table(rows, handle)
         handle.flush()
         os.fsync(handle.fileno())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetSink(JobSink):
+    """A directory of Parquet files."""
+
+    kind: ClassVar[str] = "parquet"
+    keys: ClassVar[tuple[str, ...]] = ("path", "key", "buckets")
+    path: str
+    buckets: int = 8
+
+    @classmethod
+    def read(cls, section: Section, key: tuple[str, ...] | None) -> Self:
+        path = section.required_path("path", "name the directory of the table")
+        return cls(path=path, key=key, buckets=section.positive("buckets", 8))
+
+    @property
+    def target(self) -> str:
+        return self.path
+
+    @property
+    def place(self) -> tuple[str | None, ...]:
+        return (self.path,)
+
+    def writer(self, view: str, on_rows: Callable[[str], None]) -> SinkFunction:
+        del view, on_rows
+        return parquet_sink(self.path, key=self.key, buckets=self.buckets)
+
+    def contents(self, spark: SparkSession, schema: st.StructType, checkpoint: str) -> DataFrame | None:
+        del checkpoint
+        return or_none(lambda: spark.read.parquet(self.path).select(*map(quoted, schema.names)))

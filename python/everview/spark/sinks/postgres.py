@@ -11,19 +11,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
 from everview.errors import SchemaError, SinkError
-from everview.spark.sinks.changes import check_key, checked_key, collect_net, view_schema
+from everview.spark.sinks.changes import arrow_schema, check_key, checked_key, collect_net, view_schema
+from everview.spark.sinks.job_sink import JobSink, SinkFunction
 from everview.spark.sinks.postgres_rows import Rows, run_sql
 from everview.spark.sinks.progress import check_first_batch, is_replay, other_schema, writer_of
 
 if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.sql import Identifier
+    from pyspark.sql import SparkSession
+
+    from everview.spark.job_keys import Section
 
 LONGEST_NAME = 63  # bytes; PostgreSQL cuts what is longer
 OLDEST_SERVER = 15_00_00  # the first with NULLS NOT DISTINCT
@@ -221,3 +226,55 @@ class Target:
         from psycopg.sql import Identifier
 
         return Identifier(self.schema, name)
+
+
+def read_postgres(
+    spark: SparkSession, dsn: str, table: str, schema: st.StructType, *, namespace: str | None = None
+) -> DataFrame | None:
+    """The rows of a PostgreSQL table as a view's columns; None if there is no table."""
+    import psycopg
+    from psycopg.sql import SQL, Identifier
+
+    name = Identifier(table) if namespace is None else Identifier(namespace, table)
+    with psycopg.connect(dsn) as connection:
+        try:
+            query = SQL("SELECT {} FROM {}").format(SQL(", ").join(map(Identifier, schema.names)), name)
+            rows = connection.execute(query, binary=True).fetchall()  # as text, 0.1::real would read as the double 0.1
+        except psycopg.errors.UndefinedTable:
+            return None
+    kinds = arrow_schema(schema)
+    columns = [pa.array([row[n] for row in rows], field.type) for n, field in enumerate(kinds)]
+    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=kinds), schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresSink(JobSink):
+    """A PostgreSQL table."""
+
+    kind: ClassVar[str] = "postgres"
+    keys: ClassVar[tuple[str, ...]] = ("table", "dsn", "schema", "key")
+    dsn: str
+    table: str
+    schema: str | None = None
+
+    @classmethod
+    def read(cls, section: Section, key: tuple[str, ...] | None) -> Self:
+        dsn = section.required_text("dsn", 'give the connection, for example "host=db dbname=sales user=everview"')
+        table = section.required_text("table", "name the table")
+        return cls(dsn=dsn, table=table, schema=section.text("schema"), key=key)
+
+    @property
+    def target(self) -> str:
+        return f"the table {self.table}"
+
+    @property
+    def place(self) -> tuple[str | None, ...]:
+        return self.dsn, self.schema, self.table
+
+    def writer(self, view: str, on_rows: Callable[[str], None]) -> SinkFunction:
+        del view, on_rows
+        return postgres_sink(self.dsn, self.table, key=self.key, schema=self.schema)
+
+    def contents(self, spark: SparkSession, schema: st.StructType, checkpoint: str) -> DataFrame | None:
+        del checkpoint
+        return read_postgres(spark, self.dsn, self.table, schema, namespace=self.schema)

@@ -1,0 +1,1 @@
+"""``explain``: what a view is, keeps and promises, as text, values and pictures."""

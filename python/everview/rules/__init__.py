@@ -1,0 +1,20 @@
+"""The rules that rewrite relational plans. Their order is part of what they mean: each may rely on those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from everview.relational.plan import Node
+from everview.rules.decorrelate import decorrelate
+from everview.rules.inline_projections import inline_projections
+
+Rule = Callable[[Node], Node]
+
+RULES: tuple[Rule, ...] = (inline_projections, decorrelate)
+
+
+def rewrite_plan(node: Node) -> Node:
+    """The plan after all rules."""
+    for rule in RULES:
+        node = rule(node)
+    return node

@@ -1,0 +1,111 @@
+"""Projections go up through joins and filters and into what reads them, until one is left per block.
+
+    project[e](project[f](R))         =  project[e of f](R)
+    filter[p](project[f](R))          =  project[f](filter[p of f](R))
+    join[p](project[f](R), S)         =  project[f, S.*](join[p of f](R, S))      on the right of LEFT for bare columns only
+    apply[Q](project[f](R))           =  project[f, c](apply[Q of f](R))
+    aggregate[k; a](project[f](R))    =  aggregate[k of f; a of f](R)
+
+So nothing is left of a derived table that only selects, joins and computes: its scans are part of the block around it.
+An expression that is used twice stays one value (expressions are DAGs), so plans grow by the text alone. Expressions
+that may fail move above filters and joins: they are evaluated on the rows that remain, as in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from everview.query.expression import Expression, PlanColumn, rewrite
+from everview.relational.plan import (
+    Aggregate,
+    Apply,
+    Condition,
+    Distinct,
+    Filter,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    UnionAll,
+    with_columns,
+)
+
+_Computed = Mapping[PlanColumn, Expression]
+
+
+def inline_projections(node: Node) -> Node:
+    """The plan with a projection only where one is needed."""
+    inner, computed = _pull(node)
+    return _project(inner, computed, node.columns)
+
+
+def _project(node: Node, computed: _Computed, columns: tuple[PlanColumn, ...]) -> Node:
+    if not computed and node.columns == columns:
+        return node
+    return Project(node, tuple((c, computed.get(c, c)) for c in columns))
+
+
+def _pull(node: Node) -> tuple[Node, _Computed]:
+    """A node without projections on top, and the columns that are to be computed from it."""
+    match node:
+        case Scan():
+            return node, {}
+        case Filter(input=below):
+            inner, computed = _pull(below)
+            return replace(node, input=inner, conditions=_conditions(node.conditions, computed)), computed
+        case Join():
+            return _pull_join(node)
+        case Apply(input=below):
+            inner, computed = _pull(below)
+            subquery = inline_projections(with_columns(node.subquery, computed))
+            operands = tuple(_over(e, computed) for e in node.operands)
+            return replace(node, input=inner, subquery=subquery, operands=operands), computed
+        case Project(input=below):
+            inner, computed = _pull(below)
+            return inner, {column: _over(expression, computed) for column, expression in node.items}
+        case Aggregate(input=below):
+            inner, computed = _pull(below)
+            keys = tuple((column, _over(key, computed)) for column, key in node.keys)
+            calls = tuple(
+                (column, call if call.argument is None else replace(call, argument=_over(call.argument, computed)))
+                for column, call in node.calls
+            )
+            return replace(node, input=inner, keys=keys, calls=calls), {}
+        case Distinct(input=below) | TopK(input=below):
+            return replace(node, input=inline_projections(below)), {}
+        case UnionAll():
+            return replace(node, inputs=tuple(inline_projections(below) for below in node.inputs)), {}
+
+
+def _pull_join(node: Join) -> tuple[Node, _Computed]:
+    left, of_left = _pull(node.left)
+    right, of_right = _pull(node.right)
+    if node.kind is JoinKind.LEFT and not all(isinstance(e, PlanColumn) for e in of_right.values()):
+        right, of_right = (
+            _project(right, of_right, node.right.columns),
+            {},
+        )  # what is computed is NULL without a partner
+    conditions = _conditions(node.conditions, {**of_left, **of_right})
+    joined = Join(node.kind, left, right, conditions)
+    match node.kind:
+        case JoinKind.INNER:
+            return joined, {**of_left, **of_right}
+        case JoinKind.LEFT:
+            nullable = {c: replace(e, nullable=True) for c, e in of_right.items() if isinstance(e, PlanColumn)}
+            return joined, {**of_left, **nullable}
+        case _:
+            return joined, of_left
+
+
+def _over(expression: Expression, computed: _Computed) -> Expression:
+    """The expression with computed columns put in."""
+    if not computed:
+        return expression
+    return rewrite(expression, lambda part: computed.get(part) if isinstance(part, PlanColumn) else None)
+
+
+def _conditions(conditions: tuple[Condition, ...], computed: _Computed) -> tuple[Condition, ...]:
+    return tuple(replace(c, expression=_over(c.expression, computed)) for c in conditions)

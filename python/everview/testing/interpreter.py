@@ -1,0 +1,236 @@
+"""A slow, obvious interpreter of relational plans: what a plan means, node by node.
+
+It checks every rule (the plan before and the plan after give the same rows) and stands beside DuckDB and Spark as an
+oracle of its own: it follows our plan, and no other code of ours but the evaluation of scalar expressions.
+Rows are Arrow batches, one column per column of the node; joins are loops over all pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from everview.engine import compute
+from everview.query.expression import ColumnRef, Expression, Literal, PlanColumn, rewrite, to_json
+from everview.query.logical_view import SortKey
+from everview.relational.plan import (
+    Aggregate,
+    AggregateCall,
+    Apply,
+    Condition,
+    Distinct,
+    Filter,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    UnionAll,
+    with_columns,
+)
+from everview.schema.arrow import arrow_type
+from everview.schema.datatype import DataType, Kind
+from everview.testing.oracle import Row, meaning
+
+Tables = Mapping[str, pa.Table]
+_EXACT = Context(prec=80)
+
+
+def interpret(node: Node, tables: Tables) -> list[Row]:
+    """The rows of a plan over tables (by lower-case name), duplicates repeated, in no particular order."""
+    return _tuples(_rows(node, tables))
+
+
+def _rows(node: Node, tables: Tables) -> pa.RecordBatch:
+    match node:
+        case Scan():
+            table = tables[node.table.name.lower()].combine_chunks()
+            columns = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
+            return _batch(node.columns, columns, table.num_rows)
+        case Filter():
+            return _filtered(_rows(node.input, tables), node.input.columns, node.conditions)
+        case Project():
+            below, known = _rows(node.input, tables), node.input.columns
+            return _batch(node.columns, [_evaluated(e, known, below) for _, e in node.items], below.num_rows)
+        case Join():
+            return _joined(node, _rows(node.left, tables), _rows(node.right, tables))
+        case Apply():
+            return _applied(node, _rows(node.input, tables), tables)
+        case Aggregate():
+            return _aggregated(node, _rows(node.input, tables))
+        case Distinct():
+            return _distinct(_rows(node.input, tables))
+        case TopK():
+            return _top(node, _rows(node.input, tables))
+        case UnionAll():
+            parts = [_rows(below, tables) for below in node.inputs]
+            whole = [pa.concat_arrays(arrays) for arrays in zip(*(p.columns[:-1] for p in parts), strict=True)]
+            return _batch(node.columns, whole, sum(part.num_rows for part in parts))
+
+
+def _batch(columns: Sequence[PlanColumn], arrays: Iterable[pa.Array], count: int) -> pa.RecordBatch:
+    fields = [pa.field(f"c{column.id}", arrow_type(column.type)) for column in columns]
+    schema = pa.schema([*fields, pa.field("rows", pa.bool_())])  # so that batches without columns have rows
+    return pa.record_batch([*arrays, pa.nulls(count, pa.bool_())], schema=schema)
+
+
+def _tuples(rows: pa.RecordBatch) -> list[Row]:
+    return [row[:-1] for row in zip(*(column.to_pylist() for column in rows.columns), strict=True)]
+
+
+def _evaluated(expression: Expression, columns: Sequence[PlanColumn], rows: pa.RecordBatch) -> pa.Array:
+    """An expression on every row, by the kernel's evaluator."""
+
+    def named(part: Expression) -> Expression | None:
+        return ColumnRef(str(part.id), part.type, part.nullable) if isinstance(part, PlanColumn) else None
+
+    index = {str(column.id): at for at, column in enumerate(columns)}
+    return compute(json.dumps(to_json(rewrite(expression, named), index)), rows)
+
+
+def _filtered(rows: pa.RecordBatch, columns: Sequence[PlanColumn], conditions: Sequence[Condition]) -> pa.RecordBatch:
+    """Conditions are tried one after another, on the rows that are left, so that one may guard the next."""
+    for condition in conditions:
+        kept = _evaluated(condition.expression, columns, rows).to_pylist()
+        rows = rows.take(pa.array([i for i, passes in enumerate(kept) if passes], pa.int64()))
+    return rows
+
+
+def _joined(node: Join, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
+    pairs = [(i, j) for i in range(left.num_rows) for j in range(right.num_rows)]
+    sides = [batch.take(pa.array([p[s] for p in pairs], pa.int64())) for s, batch in enumerate((left, right))]
+    columns = (*node.left.columns, *node.right.columns)
+    numbers = pa.array(range(len(pairs)), pa.int64())
+    rows = _batch(columns, [c for side in sides for c in side.columns[:-1]], len(pairs)).append_column("pair", numbers)
+    rows = _filtered(rows, columns, node.conditions)
+    found = [pairs[number] for number in rows.column("pair").to_pylist()]
+    partners = {i for i, _ in found}
+    alone = pa.array([i for i in range(left.num_rows) if i not in partners], pa.int64())
+    match node.kind:
+        case JoinKind.SEMI:
+            return left.take(pa.array(sorted(partners), pa.int64()))
+        case JoinKind.ANTI:
+            return left.take(alone)
+        case JoinKind.INNER:
+            return _batch(node.columns, rows.columns[: len(columns)], rows.num_rows)
+        case JoinKind.LEFT:
+            missing = [pa.nulls(len(alone), arrow_type(c.type)) for c in node.right.columns]
+            padded = [*left.take(alone).columns[:-1], *missing]
+            whole = [pa.concat_arrays([a, b]) for a, b in zip(rows.columns[: len(columns)], padded, strict=True)]
+            return _batch(node.columns, whole, rows.num_rows + len(alone))
+
+
+def _applied(node: Apply, rows: pa.RecordBatch, tables: Tables) -> pa.RecordBatch:
+    """The subquery is evaluated for every row, the columns of the row put in as constants."""
+    known = node.input.columns
+    operands = [_evaluated(e, known, rows).to_pylist() for e in node.operands]
+    values = []
+    for i, row in enumerate(_tuples(rows)):
+        constants: dict[PlanColumn, Expression] = {c: Literal(v, c.type) for c, v in zip(known, row, strict=True)}
+        found = _tuples(_rows(with_columns(node.subquery, constants), tables))
+        values.append(_is_in([o[i] for o in operands], found) if node.operands else bool(found))
+    return _batch(node.columns, [*rows.columns[:-1], pa.array(values, pa.bool_())], rows.num_rows)
+
+
+def _is_in(operands: list[Any], rows: list[Row]) -> bool | None:
+    answers = []
+    for row in rows:
+        pairs = list(zip(operands, row, strict=True))
+        different = any(a is not None and b is not None and a != b for a, b in pairs)
+        answers.append(False if different else None if any(a is None or b is None for a, b in pairs) else True)
+    return True if True in answers else None if None in answers else False
+
+
+def _aggregated(node: Aggregate, rows: pa.RecordBatch) -> pa.RecordBatch:
+    below = node.input.columns
+    keys = [_evaluated(e, below, rows).to_pylist() for _, e in node.keys]
+    arguments = [
+        None if call.argument is None else _evaluated(call.argument, below, rows).to_pylist() for _, call in node.calls
+    ]
+    groups: dict[Row, tuple[Row, list[int]]] = {} if node.keys else {(): ((), [])}
+    for i in range(rows.num_rows):
+        key = tuple(k[i] for k in keys)
+        groups.setdefault(meaning(key), (key, []))[1].append(i)
+    found = []
+    for key, members in groups.values():
+        values = [
+            _AGGREGATES[call.function](call, len(members), [argument[i] for i in members] if argument else [])
+            for (_, call), argument in zip(node.calls, arguments, strict=True)
+        ]
+        found.append((*key, *values))
+    columns = node.columns
+    arrays = [pa.array([row[i] for row in found], arrow_type(c.type)) for i, c in enumerate(columns)]
+    return _batch(columns, arrays, len(found))
+
+
+def _count(call: AggregateCall, count: int, values: list[Any]) -> int:
+    return count if call.argument is None else sum(v is not None for v in values)
+
+
+def _sum(call: AggregateCall, _: int, values: list[Any]) -> Any:
+    known = [v for v in values if v is not None]
+    return _total(known, call.type) if known else None
+
+
+def _average(call: AggregateCall, _: int, values: list[Any]) -> Any:
+    known = [v for v in values if v is not None]
+    if not known:
+        return None
+    assert call.argument is not None
+    if call.type.kind is Kind.DECIMAL:
+        exact = _EXACT.divide(_total(known, call.argument.type), Decimal(len(known)))
+        return exact.quantize(Decimal(1).scaleb(-call.type.scale), ROUND_HALF_UP, _EXACT)
+    return _total([float(v) for v in known], call.type) / len(known)
+
+
+def _total(values: list[Any], data_type: DataType) -> Any:
+    if data_type.is_floating:
+        finite = [float(v) for v in values]
+        return math.fsum(finite) if all(map(math.isfinite, finite)) else sum(finite)
+    if data_type.kind is Kind.DECIMAL:
+        total = Decimal(0)
+        for value in values:
+            total = _EXACT.add(total, value)
+        return total
+    return sum(values)
+
+
+_AGGREGATES: Mapping[str, Callable[[AggregateCall, int, list[Any]], Any]] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _average,
+}
+
+
+def _top(node: TopK, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Sorted by one column after another, the least significant first: Python's sort is stable."""
+    values = _tuples(rows)
+    numbers = list(range(rows.num_rows))
+    content = [SortKey(i, descending=False, nulls_first=True) for i in range(len(node.columns))]
+    for key in reversed([*node.order, *content]):
+        null = 2 if key.nulls_first is key.descending else 0
+        ranks = [_rank(row[key.position], null) for row in values]
+        numbers.sort(key=ranks.__getitem__, reverse=key.descending)
+    end = None if node.limit is None else node.offset + node.limit
+    return rows.take(pa.array(numbers[node.offset : end], pa.int64()))
+
+
+def _rank(value: Any, null: int) -> tuple[Any, ...]:
+    if value is None:
+        return (null,)
+    if isinstance(value, float):
+        return (1, math.isnan(value), 0.0 if math.isnan(value) else value)
+    return (1, value)
+
+
+def _distinct(rows: pa.RecordBatch) -> pa.RecordBatch:
+    first: dict[Row, int] = {}
+    for i, row in enumerate(_tuples(rows)):
+        first.setdefault(meaning(row), i)
+    return rows.take(pa.array(list(first.values()), pa.int64()))

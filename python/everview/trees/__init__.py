@@ -1,0 +1,1 @@
+"""Join trees and their choice."""
