@@ -1,7 +1,7 @@
 // The floor: what a hand-written native program needs for one query, with the algorithm of CROWN (CROWN), no SQL, no types, no batches,
 // no Arrow. Vertices are below 2^31. Tables of a self-join are separate relations; an event is applied to one after the other.
 //
-// usage: floor {three_hop|three_hop_projected|star|revenue} FILE      FILE: int64 triples (op, src, dst); for revenue six words (op, table, 4 columns)
+// usage: floor {three_hop|three_hop_projected|star|revenue} FILE      FILE: int64 triples (op, src, dst), or six per event (OrderEvent)
 // prints {"seconds", "deltas", "rows", "checksum"}: the time of a run that writes every delta row into a ring of 64 Ki rows, and, from a second,
 // untimed run that sums the deltas up, the rows of the final result and their checksum (as in checksum.py).
 

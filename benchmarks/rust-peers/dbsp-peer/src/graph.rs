@@ -1,10 +1,9 @@
 //! The queries over the graph's edges.
 
-use dbsp::typed_batch::IndexedZSetReader;
-use dbsp::typed_batch::SpineSnapshot;
+use dbsp::typed_batch::{IndexedZSetReader, SpineSnapshot};
 use dbsp::utils::{Tup2, Tup4};
 use dbsp::{DBSPHandle, OrdZSet, OutputHandle, RootCircuit, Runtime, Stream, ZSetHandle};
-use stream::{Arguments, EdgeChange, read_edges};
+use stream::{Arguments, Deltas, EdgeChange, read_edges};
 
 use crate::drive::{config, drive};
 
@@ -82,13 +81,13 @@ fn last_edges(edges: &Edges) -> Edges {
     edges.filter(|Tup2(_, target)| target % 10 == 0)
 }
 
-fn read_pairs(output: &OutputHandle<SpineSnapshot<OrdZSet<Edge>>>, deltas: &mut stream::Deltas) {
+fn read_pairs(output: &OutputHandle<SpineSnapshot<OrdZSet<Edge>>>, deltas: &mut Deltas) {
     for (Tup2(b, c), (), multiplicity) in output.concat().iter() {
         deltas.read([b, c], multiplicity);
     }
 }
 
-fn run(arguments: &Arguments, circuit: DBSPHandle, input: ZSetHandle<Edge>, read: impl Fn(&mut stream::Deltas)) {
+fn run(arguments: &Arguments, circuit: DBSPHandle, input: ZSetHandle<Edge>, read: impl Fn(&mut Deltas)) {
     let feed = |batch: &[EdgeChange]| {
         let mut rows = batch.iter().map(|edge| Tup2(Tup2(edge.source, edge.target), edge.multiplicity)).collect();
         input.append(&mut rows);

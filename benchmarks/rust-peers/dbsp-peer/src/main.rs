@@ -1,4 +1,4 @@
-//! The benchmark's queries on dbsp, with one worker, which is its fastest way on streams of this size.
+//! The benchmark's queries on dbsp, with one worker, as everview too computes in one thread; dbsp merges its stored batches in threads beside it.
 
 mod drive;
 mod graph;

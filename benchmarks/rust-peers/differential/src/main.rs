@@ -1,4 +1,4 @@
-//! The benchmark's queries on differential-dataflow, with one worker.
+//! The benchmark's queries on differential-dataflow, with one worker, as everview too computes in one thread.
 
 mod drive;
 mod graph;
