@@ -9,7 +9,7 @@ MINUTES ?= 50
 export PYTHONWARNDEFAULTENCODING :=
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: build demo test lint bench fuzz golden format clean
+.PHONY: build demo test lint bench bench-peers fuzz golden format clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,10 @@ format: build  ## put the sources into their canonical form
 bench: build  ## benchmarks against the peers, ratios of one run
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.spark.run
+
+bench-peers: build  ## benchmarks against differential-dataflow and dbsp; builds them first, which takes long
+	cd benchmarks/rust-peers && RUSTFLAGS="-C target-cpu=native" cargo build --release --locked
+	$(BIN)/python -m benchmarks.bench_peers
 
 golden: build  ## rewrite the golden files
 	EVERVIEW_GOLDEN=rewrite $(BIN)/python -m pytest tests/unit/plan tests/unit/rules

@@ -70,10 +70,10 @@ class Stream:
 
     def cuts(self, count: int) -> list[int]:
         """Where ``count`` batches of equal size begin and end."""
-        return [i * len(self) // count for i in range(count + 1)]
+        return cuts(len(self), count)
 
     def raw_file(self) -> Path:
-        """A file of int64 triples (op, src, dst), for the native floor."""
+        """A file of int64 triples (op, src, dst), for the native peers."""
         path = DATA / f"{self.name}.i64"
         if not path.exists():
             DATA.mkdir(parents=True, exist_ok=True)
@@ -99,14 +99,24 @@ def generate(spec: GraphSpec) -> Stream:
 
 def fifo(name: str, src: np.ndarray, dst: np.ndarray, window: int) -> Stream:
     """Insert the edges in order; from edge ``window`` on, delete the oldest after each insertion."""
-    edges = len(src)
-    sliding = edges - window
+    op, order = fifo_order(len(src), window)
+    return Stream(name, op, src[order], dst[order])
+
+
+def fifo_order(rows: int, window: int) -> tuple[np.ndarray, np.ndarray]:
+    """The changes of a FIFO window over ``rows`` rows: 1 or -1, and the number of the row."""
+    sliding = rows - window
     op = np.concatenate((np.ones(window, np.int64), np.tile(np.array([1, -1], np.int64), sliding)))
     order = np.empty(window + 2 * sliding, np.int64)
     order[:window] = np.arange(window)
-    order[window::2] = np.arange(window, edges)
+    order[window::2] = np.arange(window, rows)
     order[window + 1 :: 2] = np.arange(sliding)
-    return Stream(name, op, src[order], dst[order])
+    return op, order
+
+
+def cuts(events: int, count: int) -> list[int]:
+    """Where ``count`` batches of equal size begin and end."""
+    return [i * events // count for i in range(count + 1)]
 
 
 def _edges(spec: GraphSpec) -> tuple[np.ndarray, np.ndarray]:

@@ -39,7 +39,7 @@ PEER_SECONDS = 600.0
 def contestants(workload: Workload, stream: Stream, batches: int) -> list[Contestant]:
     """Everview and all peers of a workload that can run here."""
     found: list[Contestant | None] = [
-        Everview(workload.sql, stream, batches),
+        Everview.on_graph(workload.sql, stream, batches),
         python_crown(workload.query, stream),
         python_tight(workload.query, stream),
         Floor(workload.query, stream) if build() else None,

@@ -14,6 +14,10 @@ from benchmarks.contest import Evidence, Mismatch, Run
 from benchmarks.generate import GraphSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
     from benchmarks.generate import Stream
 
 TABLE = "CREATE TABLE g (src BIGINT NOT NULL, dst BIGINT NOT NULL)"
@@ -85,20 +89,26 @@ WORKLOADS = {
 class Everview:
     """Record batches in, Arrow deltas out; each delta is dropped before the next batch."""
 
-    name = "everview"
-
-    def __init__(self, sql: str, stream: Stream, batches: int) -> None:
+    def __init__(
+        self, sql: str, tables: str, batches: Sequence[Mapping[str, pa.RecordBatch]], name: str = "everview"
+    ) -> None:
+        self.name = name
         self._sql = sql
-        self._batches = stream.record_batches(batches)
+        self._tables = tables
+        self._batches = batches
+
+    @classmethod
+    def on_graph(cls, sql: str, stream: Stream, batches: int) -> Everview:
+        return cls(sql, TABLE, [{"g": batch} for batch in stream.record_batches(batches)])
 
     def run(self) -> Run:
         with ev.connect() as db:
-            db.execute(TABLE)
+            db.execute(self._tables)
             db.create_view("v", self._sql)
             rows = 0
             start = perf_counter()
             for batch in self._batches:
-                delta = db.apply({"g": batch})["v"]
+                delta = db.apply(batch)["v"]
                 rows += delta.num_rows
                 del delta
             return Run(perf_counter() - start, rows)
@@ -106,11 +116,11 @@ class Everview:
     def evidence(self) -> Evidence:
         """The final result, after a check that the deltas sum up to it."""
         with ev.connect() as db:
-            db.execute(TABLE)
+            db.execute(self._tables)
             view = db.create_view("v", self._sql)
             rows = net = summed = 0
             for batch in self._batches:
-                delta = db.apply({"g": batch})["v"]
+                delta = db.apply(batch)["v"]
                 multiplicity = delta.column("_multiplicity").to_numpy()
                 net += int(np.abs(multiplicity).sum())
                 rows += int(multiplicity.sum())

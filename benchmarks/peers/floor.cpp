@@ -1,7 +1,7 @@
 // The floor: what a hand-written native program needs for one query, with the algorithm of CROWN (CROWN), no SQL, no types, no batches,
 // no Arrow. Vertices are below 2^31. Tables of a self-join are separate relations; an event is applied to one after the other.
 //
-// usage: floor {three_hop|three_hop_projected|star} FILE      FILE: int64 triples (op, src, dst)
+// usage: floor {three_hop|three_hop_projected|star|revenue} FILE      FILE: int64 triples (op, src, dst), or six per event (OrderEvent)
 // prints {"seconds", "deltas", "rows", "checksum"}: the time of a run that writes every delta row into a ring of 64 Ki rows, and, from a second,
 // untimed run that sums the deltas up, the rows of the final result and their checksum (as in checksum.py).
 
@@ -17,6 +17,12 @@ using Vertex = int32_t;
 
 struct Event {
     int64_t op, src, dst;
+};
+
+// Of customer (ck, seg), orders (ok, ck, od, sp) and lineitem (ok, ln, rv, sd).
+struct OrderEvent {
+    enum Table : int64_t { kCustomer, kOrders, kLineitem };
+    int64_t op, table, columns[4];
 };
 
 // ---- containers ----------------------------------------------------------------------------------------------------------------------
@@ -314,6 +320,118 @@ private:
     std::vector<Group> groups_;
 };
 
+// (ok, od, sp, SUM(rv)) of customer, orders and lineitem with seg = 0, od < 9204 and sd > 9204. An order knows the sum of its lines, a customer
+// the list of its orders.
+template <typename Sink>
+class Revenue {
+public:
+    explicit Revenue(Sink& sink) : emit_(sink) {}
+
+    void apply(const OrderEvent& event) {
+        const int64_t* column = event.columns;
+        const int op = static_cast<int>(event.op);
+        if (event.table == OrderEvent::kCustomer) {
+            if (column[1] == 0) change_customer(op, column[0]);
+        } else if (event.table == OrderEvent::kOrders) {
+            if (column[2] < kDay) change_order(op, column);
+        } else if (column[3] > kDay) {
+            change_lines(op, column[0], column[2]);
+        }
+    }
+
+private:
+    static constexpr int64_t kDay = 9204;
+
+    struct Customer {
+        bool chosen = false;
+        int32_t first = -1;
+    };
+    struct Order {
+        int64_t key = 0, date = 0, priority = 0, lines = 0, revenue = 0;
+        int32_t customer = -1, previous = -1, next = -1;
+    };
+
+    void change_customer(int op, int64_t key) {
+        Customer& customer = customers_[customer_slot(key)];
+        for (int32_t slot = customer.first; slot >= 0; slot = orders_[slot].next)
+            if (orders_[slot].lines) emit(op, orders_[slot]);
+        customer.chosen = op > 0;
+    }
+
+    void change_order(int op, const int64_t* column) {
+        const int32_t slot = order_slot(column[0]);
+        Order& order = orders_[slot];
+        if (op > 0) {
+            order.date = column[2];
+            order.priority = column[3];
+            order.customer = customer_slot(column[1]);
+            Customer& customer = customers_[order.customer];
+            order.previous = -1;
+            order.next = customer.first;
+            if (order.next >= 0) orders_[order.next].previous = slot;
+            customer.first = slot;
+        }
+        if (visible(order)) emit(op, order);
+        if (op < 0) {
+            (order.previous >= 0 ? orders_[order.previous].next : customers_[order.customer].first) = order.next;
+            if (order.next >= 0) orders_[order.next].previous = order.previous;
+            order.customer = -1;
+            release_if_empty(slot);
+        }
+    }
+
+    void change_lines(int op, int64_t key, int64_t revenue) {
+        const int32_t slot = order_slot(key);
+        Order& order = orders_[slot];
+        if (visible(order)) emit(-1, order);
+        order.lines += op;
+        order.revenue += op * revenue;
+        if (visible(order)) emit(1, order);
+        release_if_empty(slot);
+    }
+
+    bool visible(const Order& order) const {
+        return order.lines && order.customer >= 0 && customers_[order.customer].chosen;
+    }
+
+    void emit(int op, const Order& order) { emit_(op, order.key, order.date, order.priority, order.revenue); }
+
+    int32_t customer_slot(int64_t key) {
+        int32_t& slot = customer_slots_.find_or_insert(key, -1);
+        if (slot < 0) {
+            slot = static_cast<int32_t>(customers_.size());
+            customers_.emplace_back();
+        }
+        return slot;
+    }
+
+    int32_t order_slot(int64_t key) {
+        int32_t& slot = order_slots_.find_or_insert(key, -1);
+        if (slot < 0) {
+            if (free_.empty()) {
+                free_.push_back(static_cast<int32_t>(orders_.size()));
+                orders_.emplace_back();
+            }
+            slot = free_.back();
+            free_.pop_back();
+            orders_[slot].key = key;
+        }
+        return slot;
+    }
+
+    void release_if_empty(int32_t slot) {
+        if (orders_[slot].lines || orders_[slot].customer >= 0) return;
+        order_slots_.erase(orders_[slot].key);
+        free_.push_back(slot);
+    }
+
+    Sink& emit_;
+    FlatMap customer_slots_, order_slots_;
+    std::vector<Customer> customers_;
+    std::vector<Order> orders_;
+    std::vector<int32_t> free_;
+};
+
 template <typename Sink>
 using FullThreeHop = ThreeHop<false, Sink>;
 template <typename Sink>
@@ -321,6 +439,7 @@ using ProjectedThreeHop = ThreeHop<true, Sink>;
 
 // ---- running -------------------------------------------------------------------------------------------------------------------------
 
+template <typename Event>
 static std::vector<Event> read_events(const char* path) {
     std::FILE* file = std::fopen(path, "rb");
     if (!file) {
@@ -334,7 +453,7 @@ static std::vector<Event> read_events(const char* path) {
     return events;
 }
 
-template <template <typename> class Query, typename Sink>
+template <template <typename> class Query, typename Event, typename Sink>
 static double seconds_of(const std::vector<Event>& events, Sink& sink) {
     const auto start = std::chrono::steady_clock::now();
     Query<Sink> query(sink);
@@ -342,8 +461,9 @@ static double seconds_of(const std::vector<Event>& events, Sink& sink) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-template <template <typename> class Query, typename Row>
-static int run(const std::vector<Event>& events) {
+template <template <typename> class Query, typename Row, typename Event = ::Event>
+static int run(const char* path) {
+    const std::vector<Event> events = read_events<Event>(path);
     Ring<Row> ring;
     const double seconds = seconds_of<Query>(events, ring);
     Checksum checksum;
@@ -357,10 +477,11 @@ static int run(const std::vector<Event>& events) {
 int main(int argc, char** argv) {
     if (argc == 3) {
         const std::string_view query = argv[1];
-        if (query == "three_hop") return run<FullThreeHop, std::array<Vertex, 4>>(read_events(argv[2]));
-        if (query == "three_hop_projected") return run<ProjectedThreeHop, std::array<Vertex, 2>>(read_events(argv[2]));
-        if (query == "star") return run<Star, std::array<int64_t, 3>>(read_events(argv[2]));
+        if (query == "three_hop") return run<FullThreeHop, std::array<Vertex, 4>>(argv[2]);
+        if (query == "three_hop_projected") return run<ProjectedThreeHop, std::array<Vertex, 2>>(argv[2]);
+        if (query == "star") return run<Star, std::array<int64_t, 3>>(argv[2]);
+        if (query == "revenue") return run<Revenue, std::array<int64_t, 5>, OrderEvent>(argv[2]);
     }
-    std::fprintf(stderr, "usage: %s {three_hop|three_hop_projected|star} FILE\n", argv[0]);
+    std::fprintf(stderr, "usage: %s {three_hop|three_hop_projected|star|revenue} FILE\n", argv[0]);
     return 2;
 }

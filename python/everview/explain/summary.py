@@ -26,14 +26,19 @@ def summary_of(facts: Facts) -> list[str]:
     """The sentences, one topic each."""
     cores = [s for s in facts["stages"] if s["stage"] == "core"]
     operators = [s for s in facts["stages"] if s["stage"] != "core"]
-    return [_kept(cores, operators), _update(cores, operators), _reading(facts, cores), _missing(facts, cores)]
+    return [_kept(facts, cores, operators), _update(cores, operators), _reading(facts, cores), _missing(facts, cores)]
 
 
-def _kept(cores: list[Facts], operators: list[Facts]) -> str:
+def _kept(facts: Facts, cores: list[Facts], operators: list[Facts]) -> str:
     tables = _listed(dict.fromkeys(f"`{a['source']}`" for c in cores for a in c["atoms"] if a["stage"] is None))
     joins = any(len(core["atoms"]) > 1 for core in cores)
     kept = f"Kept are the columns of {tables} that the view needs" if tables else "Nothing is kept of tables"
     text = f"{kept}, linear in the data{', and no result of a join' if joins else ''}."
+    read = {a["stage"] for core in cores for a in core["atoms"] if a["stage"] is not None}
+    results = [at for at in sorted(read) if _has_results(facts, at)]
+    if results:
+        text = text.replace(", and no result of a join", "")
+        text += f" Kept is the result of {_listed(f'stage {at}' for at in results)}, a join that another reads."
     states = [s for s in operators if s["state"] and not s["state"].startswith("nothing")]
     if states:
         told = (f"stage {s['position']} ({s['stage']}) keeps {s['state'].partition(';')[0]}" for s in states)
@@ -41,6 +46,14 @@ def _kept(cores: list[Facts], operators: list[Facts]) -> str:
     if any("whole result of the join" in s["state"] for s in states):
         text = text.replace(", and no result of a join", "")
     return text
+
+
+def _has_results(facts: Facts, position: int) -> bool:
+    """Whether the rows of a stage are results of a join, and not groups or distinct rows."""
+    stage = facts["stages"][position]
+    if stage["stage"] == "core":
+        return len(stage["atoms"]) > 1 and stage["mode"] == "bag"
+    return stage["stage"] in ("map", "filter", "union") and any(_has_results(facts, at) for at in stage["inputs"])
 
 
 def _update(cores: list[Facts], operators: list[Facts]) -> str:

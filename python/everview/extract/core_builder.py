@@ -199,7 +199,7 @@ class CoreBuilder:
     def _attach(self, attached: Attached, main: Part, hanging: list[Hanging]) -> None:
         """Puts a part that hangs on another into filters, classes and a key."""
         part, join = attached.part, attached.join
-        if (attached.kind is HubKind.OPTIONAL and (len(part.atoms) > 1 or part.attached)) or self._place(part):
+        if (attached.kind is HubKind.OPTIONAL and part.attached) or self._place(part):
             raise NotAttachableError(join, "right")
         key = [pair for condition in _split(join.conditions) for pair in self._key_part(condition, part, join)]
         above = part_of([pair.above[0] for pair in key], main, hanging)

@@ -65,6 +65,7 @@ def extract_view(name: str, sql: str, query: Query) -> LogicalView:
     """The logical view of a query whose plan the rules have rewritten."""
     extractor = Extractor(name, sql)
     extractor.rows(query.node, query.names)
+    extractor.warn_of_kept_joins()
     return LogicalView(name, sql, tuple(extractor.stages), query.order, tuple(extractor.warnings))
 
 
@@ -95,6 +96,18 @@ class Extractor:
             case _:
                 self._project(node, list(zip(names, node.columns, strict=True)))
         return len(self.stages) - 1
+
+    def warn_of_kept_joins(self) -> None:
+        """Add a warning for every atom that reads the results of a join: they are its rows, which are kept."""
+        for at, stage in enumerate(self.stages):
+            for atom in stage.query.atoms if isinstance(stage, Core) else ():
+                joined = joined_below(self.stages, atom.source.stage) if isinstance(atom.source, StageSource) else ()
+                if joined:
+                    names = ", ".join(f"`{name}`" for name in joined)
+                    self.warnings.append(
+                        f"stage {at} reads the join of {names} as a table, so its result is kept in the columns read: space and the work of a "
+                        "change follow that result; no edge of a join tree takes it as it is written"
+                    )
 
     def leaf(self, node: Node) -> Leaf:
         """A node as a stage that a core reads."""

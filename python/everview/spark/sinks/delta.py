@@ -35,7 +35,7 @@ from everview.spark.sinks.changes import (
     view_fields,
     view_schema,
 )
-from everview.spark.sinks.job_sink import JobSink, SinkFunction
+from everview.spark.sinks.job_sink import DirectorySink, SinkFunction
 from everview.spark.sinks.progress import (
     check_first_batch,
     is_replay,
@@ -210,26 +210,16 @@ def read_delta(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaSink(JobSink):
+class DeltaSink(DirectorySink):
     """A Delta table."""
 
     kind: ClassVar[str] = "delta"
     keys: ClassVar[tuple[str, ...]] = ("path", "key", "storage_options")
-    path: str
     storage_options: Mapping[str, str] | None = None
 
     @classmethod
     def read(cls, section: Section, key: tuple[str, ...] | None) -> Self:
-        path = section.required_path("path", "name the directory of the table")
-        return cls(path=path, key=key, storage_options=section.settings("storage_options") or None)
-
-    @property
-    def target(self) -> str:
-        return self.path
-
-    @property
-    def place(self) -> tuple[str | None, ...]:
-        return (self.path,)
+        return cls(path=cls.read_path(section), key=key, storage_options=section.settings("storage_options") or None)
 
     def writer(self, view: str, on_rows: Callable[[str], None]) -> SinkFunction:
         del view, on_rows

@@ -56,6 +56,26 @@ class JobSink(ABC):
         """The rows it holds as a view's columns; None if there is nothing yet."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectorySink(JobSink):
+    """A table that is a directory."""
+
+    path: str
+
+    @staticmethod
+    def read_path(section: Section) -> str:
+        """The directory that a job file names."""
+        return section.required_path("path", "name the directory of the table")
+
+    @property
+    def target(self) -> str:
+        return self.path
+
+    @property
+    def place(self) -> tuple[str | None, ...]:
+        return (self.path,)
+
+
 def or_none(read: Callable[[], DataFrame]) -> DataFrame | None:
     """What is read, None if it is not there."""
     try:

@@ -45,7 +45,7 @@ from everview.spark.sinks.changes import (
     signed_changes,
     view_schema,
 )
-from everview.spark.sinks.job_sink import JobSink, SinkFunction, or_none
+from everview.spark.sinks.job_sink import DirectorySink, SinkFunction, or_none
 from everview.spark.sinks.parquet_store import SCHEMA_FILE, State, Store
 from everview.spark.sinks.progress import (
     check_first_batch,
@@ -253,26 +253,16 @@ def _write_file(path: Path, rows: pa.Table) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetSink(JobSink):
+class ParquetSink(DirectorySink):
     """A directory of Parquet files."""
 
     kind: ClassVar[str] = "parquet"
     keys: ClassVar[tuple[str, ...]] = ("path", "key", "buckets")
-    path: str
     buckets: int = 8
 
     @classmethod
     def read(cls, section: Section, key: tuple[str, ...] | None) -> Self:
-        path = section.required_path("path", "name the directory of the table")
-        return cls(path=path, key=key, buckets=section.positive("buckets", 8))
-
-    @property
-    def target(self) -> str:
-        return self.path
-
-    @property
-    def place(self) -> tuple[str | None, ...]:
-        return (self.path,)
+        return cls(path=cls.read_path(section), key=key, buckets=section.positive("buckets", 8))
 
     def writer(self, view: str, on_rows: Callable[[str], None]) -> SinkFunction:
         del view, on_rows
