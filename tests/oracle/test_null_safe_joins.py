@@ -67,7 +67,7 @@ def test_null_safe_joins(oracle, sql):
             expected = oracle.recompute(db, plain)
             assert_view_equals(view, expected)
             assert_view_equals(db.create_view("late", sql, replace=True), expected)
-        assert view.plan.view.warnings == ()
+        assert not any("is checked on every result" in w for w in view.plan.view.warnings), "`<=>` is an edge"
 
 
 @pytest.mark.parametrize(("sql", "kept"), [(QUERIES[0], True), (QUERIES[3], False), (QUERIES[5], False)])
