@@ -3,12 +3,14 @@
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from watching import MODES, Comparison
+from local_pipeline import batch_for
+from watching import MODES, Comparison, Watched
 
 from everview.layout.layout import lay_out
 from everview.lower import lower_query
 from everview.schema.datatype import BIGINT, INT
 from everview.schema.table import Column, Table
+from everview.shards.pipeline import hop_name
 from everview.testing.sql_blocks import TABLES, blocks
 
 PLAIN = [Table(name, tuple(Column(c, INT) for c in columns)) for name, columns in TABLES.items()]
@@ -83,6 +85,15 @@ def test_fragments(name):
     sql, expected = FRAGMENTS[name]
     assert len(lay_out(lower_query("v", sql, SHOP), SHOP, 4).fragments) == expected
     assert len(lay_out(lower_query("v", sql, SHOP), SHOP, 1).fragments) == 1
+
+
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_every_engine_hears_of_every_batch(name):
+    """Also those of a fragment that has more of them than the one before."""
+    run = Watched(FRAGMENTS[name][0], list(SHOP.values()), 7).run
+    run.step({source.table.name: batch_for(source.table, []) for source in run.pipeline.sources})
+    expected = {(hop_name(hop), n) for hop, found in enumerate(run.pipeline.hops) for n in range(found.engines)}
+    assert {store for store in run.stores if store[0] != "normalise"} == expected
 
 
 @pytest.mark.parametrize("name", FRAGMENTS)

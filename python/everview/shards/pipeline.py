@@ -151,11 +151,8 @@ class Pipeline:
 
     def forward(self, hop: int, number: int, delta: Iterable[Section]) -> Iterator[tuple[Address, bytes]]:
         """What the change of an engine becomes for later hops."""
-        told = hop + 1 < self.exit and number < self._engines(hop + 1)
-        everyone = hop == NORMALISE
-        parcels = Parcels(
-            [(0, n) for n in range(self._engines(0))] if everyone else [(hop + 1, number)] if told else []
-        )
+        following = self._engines(hop + 1) if hop + 1 < self.exit else 0
+        parcels = Parcels((hop + 1, told) for told in range(number, following, self._engines(hop)))
         for section, batches in delta:
             for rows in (part for batch in batches for part in slices(batch)):
                 if hop == NORMALISE:
