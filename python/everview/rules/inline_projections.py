@@ -3,7 +3,6 @@
     project[e](project[f](R))         =  project[e of f](R)
     filter[p](project[f](R))          =  project[f](filter[p of f](R))
     join[p](project[f](R), S)         =  project[f, S.*](join[p of f](R, S))      on the right of LEFT for bare columns only
-    apply[Q](project[f](R))           =  project[f, c](apply[Q of f](R))
     aggregate[k; a](project[f](R))    =  aggregate[k of f; a of f](R)
 
 So nothing is left of a derived table that only selects, joins and computes: its scans are part of the block around it.
@@ -19,7 +18,6 @@ from dataclasses import replace
 from everview.query.expression import Expression, PlanColumn, rewrite
 from everview.relational.plan import (
     Aggregate,
-    Apply,
     Condition,
     Distinct,
     Filter,
@@ -30,7 +28,6 @@ from everview.relational.plan import (
     Scan,
     TopK,
     UnionAll,
-    with_columns,
 )
 
 _Computed = Mapping[PlanColumn, Expression]
@@ -58,11 +55,6 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
             return replace(node, input=inner, conditions=_conditions(node.conditions, computed)), computed
         case Join():
             return _pull_join(node)
-        case Apply(input=below):
-            inner, computed = _pull(below)
-            subquery = inline_projections(with_columns(node.subquery, computed))
-            operands = tuple(_over(e, computed) for e in node.operands)
-            return replace(node, input=inner, subquery=subquery, operands=operands), computed
         case Project(input=below):
             inner, computed = _pull(below)
             return inner, {column: _over(expression, computed) for column, expression in node.items}
@@ -78,6 +70,8 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
             return replace(node, input=inline_projections(below)), {}
         case UnionAll():
             return replace(node, inputs=tuple(inline_projections(below) for below in node.inputs)), {}
+        case _:
+            raise AssertionError(f"{type(node).__name__} is gone by now")
 
 
 def _pull_join(node: Join) -> tuple[Node, _Computed]:
