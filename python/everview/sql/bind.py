@@ -29,6 +29,7 @@ from everview.relational.plan import (
     UnionAll,
     columns_read,
 )
+from everview.schema.datatype import BOOLEAN
 from everview.sql.bind_grouping import AggregateCollector, Grouping
 from everview.sql.bind_order import CLAUSES as ORDER_CLAUSES
 from everview.sql.bind_order import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from everview.schema.table import Table
 
 
+TRUE = Literal(True, BOOLEAN)
 MOST_TABLES = 100
 """The most occurrences of tables in a query. A CTE that joins itself doubles them, so without a limit texts may explode."""
 
@@ -477,7 +479,7 @@ class Binder:
                 found.append(Condition(condition(expression), span_of(part)))
             except CoercionError as error:
                 raise mismatch(self.sql, part, str(error)) from None
-        return tuple(found)
+        return tuple(c for c in found if c.expression != TRUE)
 
     # ---- SELECT lists ------------------------------------------------------------------------------------------------
 
@@ -538,7 +540,7 @@ def _continues(part: exp.Union, query: exp.Union) -> bool:
 
 
 def _filtered(node: Node, conditions: Iterable[Condition]) -> Node:
-    kept = tuple(c for c in conditions if not (isinstance(c.expression, Literal) and c.expression.value is True))
+    kept = tuple(conditions)
     return Filter(node, kept) if kept else node
 
 
