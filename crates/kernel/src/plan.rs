@@ -113,7 +113,7 @@ pub struct TopK {
 }
 
 /// A column that rows are ordered by.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub struct SortColumn {
     /// Its position.
     pub column: usize,
@@ -144,7 +144,7 @@ impl Aggregate {
 
 /// An aggregate function.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Function {
     /// Number of rows or of non-NULL values.
     Count,
@@ -152,6 +152,10 @@ pub enum Function {
     Sum,
     /// Mean of the non-NULL values.
     Avg,
+    /// The least of the non-NULL values.
+    Min,
+    /// The greatest of the non-NULL values.
+    Max,
 }
 
 impl std::fmt::Display for Function {
@@ -160,6 +164,8 @@ impl std::fmt::Display for Function {
             Self::Count => "count",
             Self::Sum => "sum",
             Self::Avg => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
         })
     }
 }

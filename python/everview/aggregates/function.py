@@ -1,8 +1,9 @@
 """What an aggregate function is to the rest of the system: its types, what is accumulated for it, and how parts of it are merged.
 
-Every function here is computed from the number of the argument's values that are not NULL and, where ``sums``, from their sum. Both are
-carried by the tree where the argument factors over the atoms, and accumulated above it otherwise. Over shards, each emits *partials*, which
-are aggregates too; ``merged`` computes the function from the sums of these.
+Most functions are computed from the number of the argument's values that are not NULL and, where ``sums``, from their sum. Both are
+carried by the tree where the argument factors over the atoms, and accumulated above it otherwise. Others need the values themselves
+(``ordered``), which are kept above the tree. Over shards, each emits *partials*, which are aggregates too; ``merged`` computes the function
+from the sums of these, or from the partial columns themselves.
 """
 
 from __future__ import annotations
@@ -32,9 +33,15 @@ class AggregateFunction(ABC):
     spellings: ClassVar[tuple[str, ...]]
     """How SQL calls it."""
     takes_rows: ClassVar[bool] = False
-    """It may be called with ``*``, and its argument may have any type; otherwise that is a number."""
+    """It may be called with ``*``, and needs no argument where that is never NULL."""
+    takes_numbers: ClassVar[bool] = True
+    """Its argument is a number; otherwise it may have any type."""
     sums: ClassVar[bool] = True
     """Whether it needs the sum of its argument."""
+    ordered: ClassVar[bool] = False
+    """Whether it needs the values of its argument in order: it is no function of sums."""
+    counts_duplicates: ClassVar[bool] = True
+    """Whether it matters how often a value is there."""
 
     @abstractmethod
     def result_type(self, argument: DataType) -> DataType:
@@ -73,6 +80,11 @@ def partial_sum(aggregate: Aggregate) -> Aggregate:
     argument = aggregate.argument_type or BIGINT
     exact = decimal(38, argument.scale if argument.kind is Kind.DECIMAL else 0)
     return replace(aggregate, function="sum", type=DOUBLE if argument.is_floating else exact, nullable=True)
+
+
+def of_partial(aggregate: Aggregate, partial: ColumnRef) -> Aggregate:
+    """The aggregate of a partial column itself."""
+    return replace(aggregate, argument_type=partial.type, argument=partial, sum=None, count=None)
 
 
 def added_up(aggregate: Aggregate, total: ColumnRef, count: ColumnRef) -> Aggregate:

@@ -3,7 +3,8 @@
 ``SUM(x)`` over one atom is a component to which that atom contributes ``x``; the others contribute their
 multiplicities. A product of factors over several atoms is one component with several factors, provided that Spark's
 type of the product can neither round nor overflow, so that multiplying in the tree gives what Spark gives. Every other
-argument (floating point, or not a product) extends the head by the columns it reads and is summed above the core.
+argument (floating point, not a product, or of a function that needs the values in order) extends the head by the columns
+it reads and is accumulated above the core.
 
 A decimal factor counts by its unscaled value: factors of scales s and t make sums of scale s + t, which is the scale
 of ``argument_type``.
@@ -46,7 +47,7 @@ class AggregatePlanner:
             return Aggregate("", call.function, call.type, call.nullable)
         function = FUNCTIONS[call.function]
         argument = cast_to(argument, function.accumulated(argument.type))
-        factors = self._factors(function, argument) if self._factoring else None
+        factors = self._factors(function, argument) if self._factoring and not function.ordered else None
         if factors is not None and any(
             self._core.is_optional(a) and not is_null_on_nulls(f) for a, f in factors.items()
         ):

@@ -58,7 +58,7 @@ class AggregateCollector:
             return AggregateCall(found.name, None, found.result_type(BIGINT), nullable=False)
         argument: Expression | None = lowering.without_aggregates().lower(node)
         assert argument is not None
-        if not found.takes_rows:
+        if found.takes_numbers:
             argument = as_number(argument, function.upper())
         nullable = found.is_nullable(argument_nullable=argument.nullable, grouped=self._grouped)
         data_type = found.result_type(argument.type)
@@ -148,7 +148,7 @@ class Grouping:
                 return columns[part]
             if isinstance(part, PlanColumn) and part not in aggregates and part in ours:
                 message = f"column `{part.name}` is neither grouped nor aggregated"
-                hint = f"add `{part.name}` to GROUP BY, or aggregate it with COUNT, SUM or AVG"
+                hint = f"add `{part.name}` to GROUP BY, or aggregate it, with MIN for example"
                 raise SchemaError("NOT_GROUPED", message, sql=self._binder.sql, span=span, hint=hint)
             return None
 

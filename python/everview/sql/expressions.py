@@ -356,8 +356,6 @@ class ExpressionLowering:
         return function.build([self.lower(argument) for argument in node.expressions])
 
     def _unknown_function(self, node: exp.Anonymous, name: str) -> Exception:
-        if name in functions.EXTREMA:
-            return reject("MIN_MAX", self.sql, node, name=name.upper())
         if name in functions.OTHER_AGGREGATES:
             return reject("AGGREGATE_FUNCTION", self.sql, node, name=name.upper())
         if name == "unix_timestamp" and node.expressions:

@@ -51,7 +51,6 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-EXTREMA = frozenset({"min", "max"})
 OTHER_AGGREGATES = _names(
     "any any_value approx_count_distinct approx_percentile array_agg bit_and bit_or bit_xor bool_and bool_or "
     "collect_list collect_set corr count_if covar_pop covar_samp every first first_value kurtosis last last_value "

@@ -79,7 +79,7 @@ REASONS: dict[str, Reason] = {
     "WINDOW_FUNCTION": Reason(
         "a window function is not supported",
         "a change of one row changes the result of many",
-        "supported are the aggregates COUNT, SUM and AVG with GROUP BY",
+        "supported are aggregates with GROUP BY",
     ),
     "QUALIFY": Reason("QUALIFY is not supported", "it filters on window functions", _QUERY_SHAPE),
     "SUBQUERY_EXPRESSION": Reason(
@@ -102,11 +102,6 @@ REASONS: dict[str, Reason] = {
     "GROUPING_SETS": Reason(
         "{name} is not supported", "a view groups in one way", "GROUP BY expressions; one view per grouping set"
     ),
-    "MIN_MAX": Reason(
-        "{name} is not supported",
-        "a minimum or maximum cannot be maintained under deletes from sums alone",
-        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x)",
-    ),
     "DISTINCT_AGGREGATE": Reason(
         "{name}(DISTINCT ...) is not supported",
         "it is not a sum over rows",
@@ -114,8 +109,8 @@ REASONS: dict[str, Reason] = {
     ),
     "AGGREGATE_FUNCTION": Reason(
         "aggregate function {name} is not supported",
-        "only sums and counts are maintained",
-        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x)",
+        "it is not among those that are maintained",
+        "supported are COUNT, SUM, AVG, MIN and MAX",
     ),
     "AGGREGATE_FILTER": Reason(
         "FILTER (WHERE ...) on an aggregate is not supported",

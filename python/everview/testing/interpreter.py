@@ -201,10 +201,20 @@ def _total(values: list[Any], data_type: DataType) -> Any:
     return sum(values)
 
 
+def _minimum(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    return min((v for v in values if v is not None), key=lambda v: _rank(v, 0), default=None)
+
+
+def _maximum(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    return max((v for v in values if v is not None), key=lambda v: _rank(v, 0), default=None)
+
+
 _AGGREGATES: Mapping[str, Callable[[AggregateCall, int, list[Any]], Any]] = {
     "count": _count,
     "sum": _sum,
     "avg": _average,
+    "min": _minimum,
+    "max": _maximum,
 }
 
 

@@ -147,17 +147,29 @@ class _Writer:
         part = self.select(depth)
         return Part(part.sql.replace("SELECT", "SELECT DISTINCT", 1), part.width)
 
+    def aggregates(self, alias: str, width: int) -> list[str]:
+        """One call of each aggregate function."""
+
+        def value() -> str:
+            return self.value(alias, width)
+
+        return [
+            "COUNT(*)",
+            f"COUNT({self.column(alias, width)})",
+            f"CAST(SUM({value()}) AS INT)",
+            f"MIN({value()})",
+            f"MAX({value()})",
+        ]
+
     def group(self, depth: int) -> Part:
         source, width = self.relation(depth, "x")
         keys = [self.value("x", width) for _ in range(self.random.choice((0, 1, 1, 2)))]
-        aggregates = self.random.sample(
-            ["COUNT(*)", f"COUNT({self.column('x', width)})", f"CAST(SUM({self.value('x', width)}) AS INT)"],
-            self.random.randint(0 if keys else 1, 2),
-        )
+        aggregates = self.random.sample(self.aggregates("x", width), self.random.randint(0 if keys else 1, 2))
         items = ", ".join(f"{e} AS c{i}" for i, e in enumerate([*keys, *aggregates]))
         where = f" WHERE {self.condition('x', width)}" if self.random.random() < 0.3 else ""
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
-        having = " HAVING COUNT(*) > 1" if self.random.random() < 0.3 else ""
+        conditions = ("COUNT(*) > 1", f"MAX({self.column('x', width)}) > 1")
+        having = f" HAVING {self.random.choice(conditions)}" if self.random.random() < 0.3 else ""
         return Part(f"SELECT {items} FROM {source}{where}{by}{having}", len(keys) + len(aggregates))
 
     def join(self, depth: int) -> Part:

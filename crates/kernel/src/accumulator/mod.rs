@@ -1,16 +1,18 @@
 //! From a group's sums to the values of its aggregates: one file per function.
 //!
-//! Every function is computed from the number of its argument's values and, where it `sums`, from their sum: 128-bit integers, or doubles added up
-//! exactly. To add one: a file with an `Accumulator`, and a line in `accumulator`.
+//! What is kept of a group for a function is its `State`: the number of its argument's values, their sum (128-bit integers, or doubles added up
+//! exactly), or the values themselves in order. To add one: a file with an `Accumulator`, and a line in `accumulator`.
 
 mod average;
 mod count;
+mod extremum;
 mod sum;
 mod value;
 
+use crate::bag::End;
 use crate::double_sum::DoubleSum;
 use crate::error::KernelError;
-use crate::plan::Function;
+use crate::plan::{Function, SortColumn};
 use arrow_array::ArrayRef;
 use everview_expr::DataType;
 use std::fmt::Debug;
@@ -18,11 +20,33 @@ use std::fmt::Debug;
 /// An error, and the group it is of.
 pub(crate) type Refusal = (usize, KernelError);
 
+/// What is kept of a group for an aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The number of the argument's values.
+    Number,
+    /// Their number and their sum.
+    Sum,
+    /// Rows of arguments in order, of which one end is the result.
+    Ordered(Order),
+}
+
+/// How rows of arguments are ordered, and which of them is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// The arguments by which rows are ordered; those that are equal there, by the others.
+    pub(crate) by: &'static [SortColumn],
+    /// The argument that is not NULL in any row that counts.
+    pub(crate) present: usize,
+    /// Which row is asked for; the result is its first argument.
+    pub(crate) end: End,
+}
+
 /// An aggregate function.
 pub(crate) trait Accumulator: Debug + Send + Sync {
-    /// Whether it needs the sum of its argument.
-    fn sums(&self) -> bool {
-        true
+    /// What is kept for it.
+    fn state(&self) -> State {
+        State::Sum
     }
 
     /// The place of a group's vector whose change shows in the output for sure, if there is one.
@@ -43,6 +67,8 @@ pub(crate) fn accumulator(function: Function) -> &'static dyn Accumulator {
         Function::Count => &count::Count,
         Function::Sum => &sum::Sum,
         Function::Avg => &average::Average,
+        Function::Min => &extremum::MIN,
+        Function::Max => &extremum::MAX,
     }
 }
 
@@ -58,6 +84,8 @@ pub(crate) struct Aggregated {
     pub(crate) sum_at: Option<usize>,
     /// Which of the group's double sums is theirs.
     pub(crate) double_at: Option<usize>,
+    /// Which of the values picked from the group's bags is its own.
+    pub(crate) pick_at: Option<usize>,
 }
 
 impl Aggregated {
@@ -69,6 +97,12 @@ impl Aggregated {
     /// The place of a group's vector whose change shows in the output for sure, if there is one.
     pub(crate) fn shows(&self) -> Option<usize> {
         self.function.shows(self)
+    }
+
+    /// The places of a group's vector that its result is computed from; none where it is picked from a bag.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = usize> {
+        let picked = matches!(self.function.state(), State::Ordered(_));
+        self.sum_at.into_iter().chain((!picked).then_some(self.count_at))
     }
 
     /// The results of some groups.
@@ -89,6 +123,8 @@ pub(crate) struct Totals<'a> {
     pub(crate) width: usize,
     pub(crate) doubles: &'a [DoubleSum],
     pub(crate) double_width: usize,
+    /// The values picked from bags: per pick one for each group.
+    pub(crate) picks: &'a [ArrayRef],
 }
 
 impl Totals<'_> {
@@ -100,6 +136,11 @@ impl Totals<'_> {
     /// Their exact sum.
     fn exact(&self, aggregate: &Aggregated, group: usize) -> i128 {
         self.sums[group * self.width + aggregate.sum_at.expect("an exact sum")]
+    }
+
+    /// The values picked for an aggregate.
+    fn picked(&self, aggregate: &Aggregated) -> ArrayRef {
+        self.picks[aggregate.pick_at.expect("a value of a bag")].clone()
     }
 
     /// Their sum as a double.
