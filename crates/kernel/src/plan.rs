@@ -156,6 +156,8 @@ pub enum Function {
     Min,
     /// The greatest of the non-NULL values.
     Max,
+    /// The value of the only row; a group of two is refused.
+    Single,
 }
 
 impl std::fmt::Display for Function {
@@ -166,6 +168,7 @@ impl std::fmt::Display for Function {
             Self::Avg => "avg",
             Self::Min => "min",
             Self::Max => "max",
+            Self::Single => "single",
         })
     }
 }

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from everview.engine import compute
+from everview.errors import ChangeError
 from everview.query.expression import ColumnRef, Expression, Literal, PlanColumn, rewrite, to_json
 from everview.query.logical_view import SortKey
 from everview.relational.plan import (
@@ -209,12 +210,19 @@ def _maximum(_: AggregateCall, __: int, values: list[Any]) -> Any:
     return max((v for v in values if v is not None), key=lambda v: _rank(v, 0), default=None)
 
 
+def _single(_: AggregateCall, count: int, values: list[Any]) -> Any:
+    if count > 1:
+        raise ChangeError("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"a scalar subquery gives {count} rows")
+    return values[0] if values else None
+
+
 _AGGREGATES: Mapping[str, Callable[[AggregateCall, int, list[Any]], Any]] = {
     "count": _count,
     "sum": _sum,
     "avg": _average,
     "min": _minimum,
     "max": _maximum,
+    "single": _single,
 }
 
 

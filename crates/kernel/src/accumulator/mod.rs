@@ -6,6 +6,7 @@
 mod average;
 mod count;
 mod extremum;
+mod single;
 mod sum;
 mod value;
 
@@ -49,6 +50,11 @@ pub(crate) trait Accumulator: Debug + Send + Sync {
         State::Sum
     }
 
+    /// Whether results depend on the number of values.
+    fn reads_number(&self) -> bool {
+        !matches!(self.state(), State::Ordered(_))
+    }
+
     /// The place of a group's vector whose change shows in the output for sure, if there is one.
     fn shows(&self, aggregate: &Aggregated) -> Option<usize>;
 
@@ -69,6 +75,7 @@ pub(crate) fn accumulator(function: Function) -> &'static dyn Accumulator {
         Function::Avg => &average::Average,
         Function::Min => &extremum::MIN,
         Function::Max => &extremum::MAX,
+        Function::Single => &single::Single,
     }
 }
 
@@ -99,10 +106,9 @@ impl Aggregated {
         self.function.shows(self)
     }
 
-    /// The places of a group's vector that its result is computed from; none where it is picked from a bag.
+    /// The places of a group's vector that its result is computed from.
     pub(crate) fn reads(&self) -> impl Iterator<Item = usize> {
-        let picked = matches!(self.function.state(), State::Ordered(_));
-        self.sum_at.into_iter().chain((!picked).then_some(self.count_at))
+        self.sum_at.into_iter().chain(self.function.reads_number().then_some(self.count_at))
     }
 
     /// The results of some groups.
