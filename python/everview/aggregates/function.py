@@ -34,6 +34,8 @@ class AggregateFunction(ABC):
     """How SQL calls it."""
     takes_rows: ClassVar[bool] = False
     """It may be called with ``*``, and needs no argument where that is never NULL."""
+    arity: ClassVar[int] = 1
+    """How many arguments it takes."""
     takes_numbers: ClassVar[bool] = True
     """Its argument is a number; otherwise it may have any type."""
     sums: ClassVar[bool] = True

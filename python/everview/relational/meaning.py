@@ -2,14 +2,14 @@
 
 The same for texts that differ in aliases of tables, names of CTEs, spaces or comments, and whatever columns its tables have that it does not
 read; other for other names of the output. It is taken of the plan as it is bound, so that better rules do not change it; and fields of nodes
-that have their default do not count, so that nodes can get more of them.
+that were added later do not count where they have their default, so that nodes can get more of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from itertools import count
 from typing import Any
 
@@ -58,7 +58,11 @@ class _Plain:
         if is_dataclass(value):
             return [
                 type(value).__name__,
-                *(self.value(getattr(value, f.name)) for f in fields(value) if f.compare and f.init),
+                *(
+                    self.value(getattr(value, f.name))
+                    for f in fields(value)
+                    if f.compare and f.init and _counts(f, value)
+                ),
             ]
         if isinstance(value, tuple | list):
             return [self.value(v) for v in value]
@@ -84,6 +88,11 @@ class _Plain:
             else:
                 waiting += reversed(missing)
         return ["call", self._calls[call]]
+
+
+def _counts(field: Field[Any], value: Any) -> bool:
+    """Whether a field of a value counts. Those that nodes got later do not where they have their default."""
+    return "later" not in field.metadata or bool(getattr(value, field.name) != field.default)
 
 
 def _used(node: Node) -> set[PlanColumn]:

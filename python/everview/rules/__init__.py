@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from everview.relational.plan import Node
 from everview.rules.decorrelate import decorrelate
+from everview.rules.distinct_aggregates import distinct_aggregates
 from everview.rules.inline_projections import inline_projections
 
 Rule = Callable[[Node], Node]
 
-RULES: tuple[Rule, ...] = (inline_projections, decorrelate)
+RULES: tuple[Rule, ...] = (inline_projections, decorrelate, distinct_aggregates)
 
 
 def rewrite_plan(node: Node) -> Node:

@@ -102,20 +102,15 @@ REASONS: dict[str, Reason] = {
     "GROUPING_SETS": Reason(
         "{name} is not supported", "a view groups in one way", "GROUP BY expressions; one view per grouping set"
     ),
-    "DISTINCT_AGGREGATE": Reason(
-        "{name}(DISTINCT ...) is not supported",
-        "it is not a sum over rows",
-        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x); or count the rows of a SELECT DISTINCT view",
-    ),
     "AGGREGATE_FUNCTION": Reason(
         "aggregate function {name} is not supported",
         "it is not among those that are maintained",
-        "supported are COUNT, SUM, AVG, MIN and MAX",
+        "supported are COUNT, SUM, AVG, MIN, MAX, COUNT_IF, BOOL_AND, BOOL_OR and ANY_VALUE",
     ),
     "AGGREGATE_FILTER": Reason(
-        "FILTER (WHERE ...) on an aggregate is not supported",
-        "it has an equal form",
-        "write SUM(CASE WHEN condition THEN x END)",
+        "FILTER (WHERE ...) is not supported here",
+        "it belongs to a call of an aggregate function",
+        "write it behind the call: SUM(x) FILTER (WHERE condition)",
     ),
     "MISPLACED_AGGREGATE": Reason(
         "{name} is an aggregate and not allowed here",

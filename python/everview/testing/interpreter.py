@@ -150,24 +150,29 @@ def _is_in(operands: list[Any], rows: list[Row]) -> bool | None:
 
 def _aggregated(node: Aggregate, rows: pa.RecordBatch) -> pa.RecordBatch:
     below = node.input.columns
-    keys = [_evaluated(e, below, rows).to_pylist() for _, e in node.keys]
-    arguments = [
-        None if call.argument is None else _evaluated(call.argument, below, rows).to_pylist() for _, call in node.calls
-    ]
+
+    def values(expressions: Iterable[Expression | None]) -> list[list[Any]]:
+        return [_evaluated(e, below, rows).to_pylist() for e in expressions if e is not None]
+
+    keys = values(e for _, e in node.keys)
+    arguments = [values((call.argument, call.second)) for _, call in node.calls]
+    distinct = [values(call.distinct) for _, call in node.calls]
     groups: dict[Row, tuple[Row, list[int]]] = {} if node.keys else {(): ((), [])}
     for i in range(rows.num_rows):
         key = tuple(k[i] for k in keys)
         groups.setdefault(meaning(key), (key, []))[1].append(i)
     found = []
     for key, members in groups.values():
-        values = [
-            _AGGREGATES[call.function](call, len(members), [argument[i] for i in members] if argument else [])
-            for (_, call), argument in zip(node.calls, arguments, strict=True)
-        ]
-        found.append((*key, *values))
-    columns = node.columns
-    arrays = [pa.array([row[i] for row in found], arrow_type(c.type)) for i, c in enumerate(columns)]
-    return _batch(columns, arrays, len(found))
+        results = []
+        for (_, call), given, kept in zip(node.calls, arguments, distinct, strict=True):
+            first = {meaning(tuple(column[i] for column in kept)): i for i in reversed(members)}
+            counted = sorted(first.values()) if kept else members
+            columns = [[column[i] for i in counted] for column in given]
+            pairs = list(zip(*columns, strict=True)) if len(columns) > 1 else columns[0] if columns else []
+            results.append(_AGGREGATES[call.function](call, len(counted), pairs))
+        found.append((*key, *results))
+    arrays = [pa.array([row[i] for row in found], arrow_type(c.type)) for i, c in enumerate(node.columns)]
+    return _batch(node.columns, arrays, len(found))
 
 
 def _count(call: AggregateCall, count: int, values: list[Any]) -> int:

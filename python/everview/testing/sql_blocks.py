@@ -159,6 +159,10 @@ class _Writer:
             f"CAST(SUM({value()}) AS INT)",
             f"MIN({value()})",
             f"MAX({value()})",
+            f"CAST({self.random.choice(('COUNT', 'SUM', 'MIN'))}(DISTINCT {value()}) AS INT)",
+            f"COUNT(DISTINCT {value()}) FILTER (WHERE {self.condition(alias, width)})",
+            f"{self.random.choice(('COUNT(*)', f'MAX({value()})'))} FILTER (WHERE {self.condition(alias, width)})",
+            f"CAST({self.random.choice(('BOOL_AND', 'BOOL_OR'))}({self.condition(alias, width)}) AS INT)",
         ]
 
     def group(self, depth: int) -> Part:
