@@ -40,9 +40,25 @@ QUERIES = {
     "group by all of aggregates": "SELECT COUNT(*) AS n FROM t GROUP BY ALL",
     "having without groups": "SELECT MAX(x) AS m FROM t HAVING COUNT(DISTINCT g) > 1",
     "having on a condition": "SELECT g FROM t GROUP BY g HAVING BOOL_OR(b) AND NOT BOOL_AND(b)",
+    "variances": "SELECT g, VAR_POP(x) AS a, VAR_SAMP(x) AS b, STDDEV_POP(y) AS c, STDDEV(x + y) AS d, STD(x) AS e, VARIANCE(y) AS f "
+    "FROM t GROUP BY g",
+    "variances without groups": "SELECT VAR_SAMP(x) AS a, STDDEV_POP(DISTINCT x) AS b, VAR_POP(x) FILTER (WHERE b) AS c FROM t",
+    "covariances": "SELECT g, COVAR_POP(x, y) AS a, COVAR_SAMP(x, y) AS b FROM t GROUP BY g",
+    "covariances over a join": "SELECT ROUND(COVAR_POP(t.x, u.z), 9) AS a, STDDEV_SAMP(t.x * u.z) AS b FROM t JOIN u ON t.g = u.g",
+    "correlation": "SELECT CORR(x, y) AS a, CORR(x, 1) AS c FROM t",
+    "by another": "SELECT g, MIN_BY(x, y) AS a, MAX_BY(x, y) AS b, MAX_BY(y, x) FILTER (WHERE b) AS c FROM t GROUP BY g",
+    "by another without groups": "SELECT MIN_BY(b, y) AS a, MAX_BY(t.x, u.z) AS b FROM t JOIN u ON t.g = u.g",
     "any value": "SELECT g, ANY_VALUE(x) AS x FROM t GROUP BY g",
 }
 OTHERWISE = {
+    "variances": "SELECT g, VAR_POP(x) AS a, VAR_SAMP(x) AS b, STDDEV_POP(y) AS c, STDDEV(x + y) AS d, STDDEV(x) AS e, VARIANCE(y) AS f "
+    "FROM t GROUP BY g",
+    "correlation": "SELECT CASE WHEN NOT isnan(CORR(x, y)) THEN CORR(x, y) END AS a, CAST(NULL AS DOUBLE) AS c FROM t",
+    "by another": "SELECT g, (SELECT x FROM t AS o WHERE o.g IS NOT DISTINCT FROM t.g AND y IS NOT NULL ORDER BY y, x LIMIT 1) AS a, "
+    "(SELECT x FROM t AS o WHERE o.g IS NOT DISTINCT FROM t.g AND y IS NOT NULL ORDER BY y DESC, x LIMIT 1) AS b, "
+    "(SELECT y FROM t AS o WHERE o.g IS NOT DISTINCT FROM t.g AND x IS NOT NULL AND b ORDER BY x DESC, y LIMIT 1) AS c FROM t GROUP BY g",
+    "by another without groups": "SELECT (SELECT b FROM t JOIN u ON t.g = u.g WHERE y IS NOT NULL ORDER BY y, b LIMIT 1) AS a, "
+    "(SELECT x FROM t JOIN u ON t.g = u.g WHERE z IS NOT NULL ORDER BY z DESC, x LIMIT 1) AS b",
     "distinct rows": "SELECT g, COUNT(DISTINCT CASE WHEN x IS NOT NULL AND y IS NOT NULL THEN (x, y) END) AS n, "
     "COUNT(CASE WHEN x IS NOT NULL THEN y END) AS p FROM t GROUP BY g",
     "conditions without groups": "SELECT COUNT(CASE WHEN b THEN 1 END) AS n, BOOL_AND(b) AS a, BOOL_OR(b) AS o, "

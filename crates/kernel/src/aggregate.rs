@@ -42,10 +42,25 @@ use std::ops::Range;
 
 #[derive(Debug)]
 struct Argument {
-    expression: Expr,
-    count_at: usize,
-    sum_at: Option<usize>,
-    double_at: Option<usize>,
+    expressions: Vec<Expr>,
+    /// Where the rows are counted in which all of them have values, if they are.
+    count_at: Option<usize>,
+    added: Added,
+}
+
+/// What is added up of an argument, and where.
+#[derive(Debug)]
+enum Added {
+    /// Nothing but the number of values.
+    Nothing,
+    /// Exact numbers.
+    Exact(usize),
+    /// Doubles.
+    Doubles(usize),
+    /// Doubles and products of two.
+    Products(usize, &'static [(usize, usize)]),
+    /// So many sums of doubles, as bytes.
+    States(usize, usize),
 }
 
 /// Arguments whose values are kept in order, one bag per group.
@@ -151,21 +166,36 @@ impl GroupAggregate {
             let function = accumulator(column.function);
             let (mut count_at, mut sum_at, mut double_at) =
                 (column.count.map_or(0, |c| c + 1), column.sum.map(|c| c + 1), None);
-            let mut pick_at = None;
+            let (mut pick_at, mut sums) = (None, 1);
+            let given: Vec<Expr> = column.argument.iter().chain(&column.second).cloned().collect();
             if let State::Ordered(order) = function.state() {
-                let given: Vec<Expr> = column.argument.iter().cloned().collect();
                 (pick_at, sum_at) = (Some(picks.len()), None);
                 picks.push((bag_of(&mut ordered, order, given), order.end));
             } else if let Some(expression) = &column.argument {
-                (count_at, width) = (width, width + 1);
-                if function.state() == State::Number {
-                    sum_at = None;
-                } else if matches!(expression.data_type(), DataType::Double) {
-                    (double_at, doubles) = (Some(doubles), doubles + 1);
-                } else {
-                    (sum_at, width) = (Some(width), width + 1);
+                let is_counted = column.count.is_none(); // else by a component
+                if is_counted {
+                    (count_at, width) = (width, width + 1);
                 }
-                arguments.push(Argument { expression: expression.clone(), count_at, sum_at, double_at });
+                sum_at = None;
+                let added = match (function.state(), expression.data_type()) {
+                    (State::Number, _) => Added::Nothing,
+                    (State::Products(products), data_type) => {
+                        let is_state = data_type == DataType::Binary;
+                        sums = products.len() + 1 + products.iter().map(|&(one, two)| one.max(two)).max().unwrap_or(0);
+                        (double_at, doubles) = (Some(doubles), doubles + sums);
+                        let first = doubles - sums;
+                        if is_state { Added::States(first, sums) } else { Added::Products(first, products) }
+                    }
+                    (_, DataType::Double) => {
+                        (double_at, doubles) = (Some(doubles), doubles + 1);
+                        Added::Doubles(doubles - 1)
+                    }
+                    _ => {
+                        (sum_at, width) = (Some(width), width + 1);
+                        Added::Exact(width - 1)
+                    }
+                };
+                arguments.push(Argument { expressions: given, count_at: is_counted.then_some(count_at), added });
             }
             Aggregated {
                 function,
@@ -174,6 +204,7 @@ impl GroupAggregate {
                 count_at,
                 sum_at,
                 double_at,
+                doubles: sums,
                 pick_at,
             }
         });
@@ -228,7 +259,7 @@ impl GroupAggregate {
     /// The expressions that are evaluated on the input's rows.
     fn expressions(&self) -> impl Iterator<Item = &Expr> {
         let ordered = self.ordered.iter().flat_map(|ordered| &ordered.arguments);
-        self.arguments.iter().map(|argument| &argument.expression).chain(ordered)
+        self.arguments.iter().flat_map(|argument| &argument.expressions).chain(ordered)
     }
 
     /// Whether counts are among the results: they fit their type where the number of rows does.
@@ -352,24 +383,57 @@ impl GroupAggregate {
         let mut overflow = false;
         let changes = &mut self.changes;
         for argument in &self.arguments {
-            let array = argument.expression.evaluate(input).map_err(|error| in_row_of(error, input))?;
-            for (i, &group) in group_of.iter().enumerate() {
-                if !array.is_null(i) {
-                    changes.sums_mut(group)[argument.count_at] += i128::from(multiplicities[i]);
+            let value = |e: &Expr| e.evaluate(input).map_err(|error| in_row_of(error, input));
+            let arrays: Vec<ArrayRef> = argument.expressions.iter().map(value).collect::<Result<_, _>>()?;
+            if let Some(at) = argument.count_at {
+                for (i, &group) in group_of.iter().enumerate() {
+                    if arrays.iter().all(|array| !array.is_null(i)) {
+                        changes.sums_mut(group)[at] += i128::from(multiplicities[i]);
+                    }
                 }
             }
-            if let Some(at) = argument.double_at {
-                for (i, value) in array.as_primitive::<Float64Type>().iter().enumerate() {
-                    let sum = &mut changes.doubles_mut(group_of[i])[at];
-                    overflow |= value.is_some_and(|value| sum.add(value, multiplicities[i]));
+            match argument.added {
+                Added::Nothing => {}
+                Added::Exact(at) => {
+                    for (i, value) in exact_values(&arrays[0], argument.expressions[0].data_type())?.enumerate() {
+                        let sum = &mut changes.sums_mut(group_of[i])[at];
+                        let (term, over) = value.unwrap_or(0).overflowing_mul(i128::from(multiplicities[i]));
+                        let (total, over_again) = sum.overflowing_add(term);
+                        *sum = total;
+                        overflow |= over | over_again;
+                    }
                 }
-            } else if let Some(at) = argument.sum_at {
-                for (i, value) in exact_values(&array, argument.expression.data_type())?.enumerate() {
-                    let sum = &mut changes.sums_mut(group_of[i])[at];
-                    let (term, over) = value.unwrap_or(0).overflowing_mul(i128::from(multiplicities[i]));
-                    let (total, over_again) = sum.overflowing_add(term);
-                    *sum = total;
-                    overflow |= over | over_again;
+                Added::Doubles(at) => {
+                    for (i, value) in arrays[0].as_primitive::<Float64Type>().iter().enumerate() {
+                        let sum = &mut changes.doubles_mut(group_of[i])[at];
+                        overflow |= value.is_some_and(|value| sum.add(value, multiplicities[i]));
+                    }
+                }
+                Added::Products(at, products) => {
+                    let columns: Vec<_> = arrays.iter().map(|array| array.as_primitive::<Float64Type>()).collect();
+                    for (i, &group) in group_of.iter().enumerate() {
+                        if columns.iter().any(|column| column.is_null(i)) {
+                            continue;
+                        }
+                        let (single, double) = changes.doubles_mut(group)[at..].split_at_mut(columns.len());
+                        for (sum, column) in single.iter_mut().zip(&columns) {
+                            overflow |= sum.add(column.value(i), multiplicities[i]);
+                        }
+                        for (sum, &(one, two)) in double.iter_mut().zip(products) {
+                            overflow |=
+                                sum.add_product(columns[one].value(i), columns[two].value(i), multiplicities[i]);
+                        }
+                    }
+                }
+                Added::States(at, sums) => {
+                    for (i, state) in arrays[0].as_binary::<i32>().iter().enumerate() {
+                        let Some(mut rest) = state else { continue };
+                        for sum in &mut changes.doubles_mut(group_of[i])[at..at + sums] {
+                            let (read, after) = DoubleSum::read(rest).ok_or_else(no_state)?;
+                            overflow |= sum.merge_times(&read, multiplicities[i]);
+                            rest = after;
+                        }
+                    }
                 }
             }
         }
@@ -685,6 +749,10 @@ impl GroupAggregate {
         }
         error
     }
+}
+
+fn no_state() -> KernelError {
+    KernelError::new("INVALID_PLAN", "a partial result has bytes that are none")
 }
 
 /// The layout of a group's key, whose columns are these of the input.

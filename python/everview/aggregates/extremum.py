@@ -18,7 +18,7 @@ class Extremum(AggregateFunction):
 
     takes_numbers = False
     sums = False
-    ordered = True
+    kept = "the distinct values of {} in order"
     counts_duplicates = False
 
     def result_type(self, argument: DataType) -> DataType:

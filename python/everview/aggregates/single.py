@@ -18,7 +18,7 @@ class Single(AggregateFunction):
     spellings = ()
     takes_numbers = False
     sums = False
-    ordered = True
+    kept = "the distinct values of {} in order"
 
     def result_type(self, argument: DataType) -> DataType:
         return STRING if argument.is_string else argument

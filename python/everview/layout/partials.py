@@ -64,7 +64,7 @@ def reading(
 
 def _adds_up(partial: Aggregate) -> bool:
     """Whether a partial is an exact number, so that sums of it are components of what reads it."""
-    return partial.type != DOUBLE and not FUNCTIONS[partial.function].ordered
+    return partial.type != DOUBLE and not FUNCTIONS[partial.function].kept
 
 
 class _Partials:

@@ -87,6 +87,8 @@ class AggregateCollector:
         """A function of one or two arguments, for which rows in which one of them is NULL do not count."""
         if function.takes_numbers:
             values = [as_number(value, function.name.upper()) for value in values]
+            if len(values) > 1:  # then the first tells of both whether the row counts
+                values = [_where(is_null(values[1], negated=True), values[0]), values[1]]
         nullable = function.is_nullable(argument_nullable=any(v.nullable for v in values), grouped=self._grouped)
         call = AggregateCall(
             function.name,

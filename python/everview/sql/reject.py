@@ -105,7 +105,8 @@ REASONS: dict[str, Reason] = {
     "AGGREGATE_FUNCTION": Reason(
         "aggregate function {name} is not supported",
         "it is not among those that are maintained",
-        "supported are COUNT, SUM, AVG, MIN, MAX, COUNT_IF, BOOL_AND, BOOL_OR and ANY_VALUE",
+        "supported are COUNT, SUM, AVG, MIN, MAX, MIN_BY, MAX_BY, COUNT_IF, BOOL_AND, BOOL_OR, ANY_VALUE, variances, standard "
+        "deviations, covariances and CORR",
     ),
     "AGGREGATE_FILTER": Reason(
         "FILTER (WHERE ...) is not supported here",

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -215,6 +216,39 @@ def _maximum(_: AggregateCall, __: int, values: list[Any]) -> Any:
     return max((v for v in values if v is not None), key=lambda v: _rank(v, 0), default=None)
 
 
+def _minimum_by(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    pairs = [(_rank(y, 0), _rank(x, 2), x) for x, y in values if y is not None]
+    return min(pairs, key=lambda pair: pair[:2], default=(0, 0, None))[2]
+
+
+def _maximum_by(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    pairs = [(_rank(y, 0), _rank(x, 2), x) for x, y in values if y is not None]
+    greatest = max((pair[0] for pair in pairs), default=None)
+    return min((p for p in pairs if p[0] == greatest), key=lambda pair: pair[1], default=(0, 0, None))[2]
+
+
+def _moments(call: AggregateCall, _: int, values: list[Any]) -> float | None:
+    """By exact fractions."""
+    rows = [row if isinstance(row, tuple) else (row, row) for row in values]
+    known = [(float(x), float(y)) for x, y in rows if x is not None and y is not None]
+    n = len(known)
+    if n < (2 if call.function.endswith("samp") or call.function == "corr" else 1):
+        return None
+    if not all(math.isfinite(v) for row in known for v in row):
+        return math.nan
+    xs, ys = [Fraction(x) for x, _ in known], [Fraction(y) for _, y in known]
+
+    def central(one: list[Fraction], two: list[Fraction]) -> Fraction:
+        products = (a * b for a, b in zip(one, two, strict=True))
+        return n * sum(products, Fraction(0)) - sum(one, Fraction(0)) * sum(two, Fraction(0))
+
+    if call.function == "corr":
+        spread = central(xs, xs) * central(ys, ys)
+        return float(central(xs, ys)) / math.sqrt(spread) if spread else None
+    found = float(central(xs, ys) / (n * (n - call.function.endswith("samp"))))
+    return math.sqrt(found) if call.function.startswith("stddev") else found
+
+
 def _single(_: AggregateCall, count: int, values: list[Any]) -> Any:
     if count > 1:
         raise ChangeError("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"a scalar subquery gives {count} rows")
@@ -228,6 +262,9 @@ _AGGREGATES: Mapping[str, Callable[[AggregateCall, int, list[Any]], Any]] = {
     "min": _minimum,
     "max": _maximum,
     "single": _single,
+    "min_by": _minimum_by,
+    "max_by": _maximum_by,
+    **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr"), _moments),
 }
 
 

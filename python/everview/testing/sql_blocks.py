@@ -162,6 +162,7 @@ class _Writer:
             f"CAST({self.random.choice(('COUNT', 'SUM', 'MIN'))}(DISTINCT {value()}) AS INT)",
             f"COUNT(DISTINCT {value()}) FILTER (WHERE {self.condition(alias, width)})",
             f"{self.random.choice(('COUNT(*)', f'MAX({value()})'))} FILTER (WHERE {self.condition(alias, width)})",
+            f"CASE WHEN {self.random.choice(('VAR_POP', 'STDDEV_SAMP'))}({value()}) > 0.7123 THEN 1 ELSE 0 END",
             f"CAST({self.random.choice(('BOOL_AND', 'BOOL_OR'))}({self.condition(alias, width)}) AS INT)",
         ]
 

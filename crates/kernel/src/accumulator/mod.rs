@@ -4,8 +4,10 @@
 //! exactly), or the values themselves in order. To add one: a file with an `Accumulator`, and a line in `accumulator`.
 
 mod average;
+mod by;
 mod count;
 mod extremum;
+mod moments;
 mod single;
 mod sum;
 mod value;
@@ -28,6 +30,8 @@ pub(crate) enum State {
     Number,
     /// Their number and their sum.
     Sum,
+    /// The number of rows in which all arguments have values, and exact sums of doubles: of each argument, then of products of two arguments.
+    Products(&'static [(usize, usize)]),
     /// Rows of arguments in order, of which one end is the result.
     Ordered(Order),
 }
@@ -76,6 +80,18 @@ pub(crate) fn accumulator(function: Function) -> &'static dyn Accumulator {
         Function::Min => &extremum::MIN,
         Function::Max => &extremum::MAX,
         Function::Single => &single::Single,
+        Function::MinBy => &by::MIN_BY,
+        Function::MaxBy => &by::MAX_BY,
+        Function::VarPop => &moments::VAR_POP,
+        Function::VarSamp => &moments::VAR_SAMP,
+        Function::StddevPop => &moments::STDDEV_POP,
+        Function::StddevSamp => &moments::STDDEV_SAMP,
+        Function::CovarPop => &moments::COVAR_POP,
+        Function::CovarSamp => &moments::COVAR_SAMP,
+        Function::Corr => &moments::Moments::Correlation,
+        Function::VarianceState => &moments::VARIANCE_STATE,
+        Function::CovarianceState => &moments::COVARIANCE_STATE,
+        Function::CorrelationState => &moments::CORRELATION_STATE,
     }
 }
 
@@ -89,8 +105,10 @@ pub(crate) struct Aggregated {
     pub(crate) count_at: usize,
     /// Where their sum stands, if it is exact.
     pub(crate) sum_at: Option<usize>,
-    /// Which of the group's double sums is theirs.
+    /// Which of the group's double sums is theirs, the first of them where there are several.
     pub(crate) double_at: Option<usize>,
+    /// How many there are.
+    pub(crate) doubles: usize,
     /// Which of the values picked from the group's bags is its own.
     pub(crate) pick_at: Option<usize>,
 }
@@ -142,6 +160,12 @@ impl Totals<'_> {
     /// Their exact sum.
     fn exact(&self, aggregate: &Aggregated, group: usize) -> i128 {
         self.sums[group * self.width + aggregate.sum_at.expect("an exact sum")]
+    }
+
+    /// The double sums of an aggregate.
+    fn doubles_of(&self, aggregate: &Aggregated, group: usize) -> &[DoubleSum] {
+        let first = group * self.double_width + aggregate.double_at.expect("sums of doubles");
+        &self.doubles[first..first + aggregate.doubles]
     }
 
     /// The values picked for an aggregate.
