@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from everview.relational.plan import Node
 from everview.rules.decorrelate import decorrelate
+from everview.rules.distinct_aggregates import distinct_aggregates
 from everview.rules.full_joins import full_joins
 from everview.rules.inline_projections import inline_projections
 from everview.rules.outer_to_inner import outer_to_inner
 
 Rule = Callable[[Node], Node]
 
-RULES: tuple[Rule, ...] = (decorrelate, outer_to_inner, full_joins, inline_projections)
+RULES: tuple[Rule, ...] = (decorrelate, outer_to_inner, full_joins, distinct_aggregates, inline_projections)
 
 
 def rewrite_plan(node: Node) -> Node:
