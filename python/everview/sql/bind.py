@@ -26,7 +26,6 @@ from everview.relational.plan import (
     Project,
     Query,
     Scan,
-    UnionAll,
 )
 from everview.schema.datatype import BOOLEAN
 from everview.sql.bind_grouping import AggregateCollector, Grouping
@@ -41,7 +40,8 @@ from everview.sql.bind_order import (
     over_columns,
     ranks_of,
 )
-from everview.sql.coercion import cast_to, compare, condition, unify
+from everview.sql.bind_sets import bind_set_operation
+from everview.sql.coercion import compare, condition
 from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.nesting import room_to_recurse, too_deep
@@ -53,7 +53,6 @@ from everview.sql.spans import keyword_span, parse_query, source_of, span_of, te
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from everview.schema.datatype import DataType
     from everview.schema.table import Table
 
 
@@ -167,7 +166,10 @@ class Binder:
         self._refuse_clauses(query)
         if isinstance(query, exp.Select):
             return self._block(query, around)
-        found = self.query(query.this, around) if isinstance(query, exp.Subquery) else self._union(query, around)
+        if isinstance(query, exp.Subquery):
+            found = self.query(query.this, around)
+        else:
+            found = bind_set_operation(query, self, lambda side: self.query(side, around), around.path)
         if not any(query.args.get(clause) for clause in ORDER_CLAUSES):
             return found
         items = _as_items(found)
@@ -226,54 +228,6 @@ class Binder:
 
     def _ordered(self, query: Query, keys: Sequence[Key], ranks: Ranks | None, path: tuple[str, ...]) -> Query:
         return ordered_query(query, keys, ranks, self.sql, path=path, column=self.column)
-
-    def _union(self, query: exp.SetOperation, around: _Around) -> Query:
-        """UNION [ALL]: columns by position, in the type that both sides have in common, under the names of the first."""
-        if not isinstance(query, exp.Union) or query.args.get("by_name"):
-            name = type(query).__name__.upper() + (" BY NAME" if query.args.get("by_name") else "")
-            raise reject("SET_OPERATION", self.sql, self._operator_span(query), name=name)
-        parts: list[exp.Expr] = []
-        open_parts: list[exp.Expr] = [query]
-        while open_parts:  # chains of UNION ALL are deep on the left: no recursion, and one node
-            part = open_parts.pop()
-            if isinstance(part, exp.Union) and (part is query or _continues(part, query)):
-                open_parts += [part.expression, part.this]
-            else:
-                parts.append(part)
-        bound = [self.query(part, around) for part in parts]
-        first = bound[0]
-        for other, part in zip(bound[1:], parts[1:], strict=True):
-            if len(other.names) != len(first.names):
-                message = f"{len(first.names)} columns and {len(other.names)} columns do not make a UNION"
-                raise SchemaError("COLUMN_COUNT", message, sql=self.sql, span=span_of(part))
-        types = [self._common_type([b.node.columns[i] for b in bound], query) for i in range(len(first.names))]
-        inputs = tuple(self._cast(b, types) for b in bound)
-        nullable = [any(n.columns[i].nullable for n in inputs) for i in range(len(types))]
-        columns = tuple(
-            PlanColumn(self.new_id(), t, null, name) for t, null, name in zip(types, nullable, first.names, strict=True)
-        )
-        node: Node = UnionAll(inputs, columns, around.path)
-        if query.args.get("distinct"):
-            node = Distinct(node, around.path)
-        return Query(node, first.names, first.spans)
-
-    def _common_type(self, columns: Sequence[Expression], place: exp.Expr) -> DataType:
-        try:
-            return unify(list(columns))[0].type
-        except CoercionError as error:
-            raise mismatch(self.sql, place, str(error)) from None
-
-    def _cast(self, query: Query, types: Sequence[DataType]) -> Node:
-        columns = query.node.columns
-        if [c.type for c in columns] == list(types):
-            return query.node
-        cast = [cast_to(c, t) for c, t in zip(columns, types, strict=True)]
-        return Project(query.node, tuple((self.column(e, n), e) for e, n in zip(cast, query.names, strict=True)))
-
-    def _operator_span(self, query: exp.SetOperation) -> Span:
-        whole = span_of(query)
-        between = Span(span_of(query.this).end, span_of(query.expression).start)
-        return keyword_span(self.sql, between if between.start < between.end else whole, type(query).__name__.upper())
 
     def _with(self, with_: exp.With, outer: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
         if with_.args.get("recursive"):
@@ -518,12 +472,6 @@ def _not_selected(keys: Sequence[Key], items: Sequence[SelectItem], sql: str) ->
     known = {item.expression for item in items}
     found = {k.expression: SelectItem(k.name(sql), k.expression, k.span) for k in keys if k.expression not in known}
     return list(found.values())
-
-
-def _continues(part: exp.Union, query: exp.Union) -> bool:
-    """Whether a part of a UNION ALL is one itself, without clauses of its own: their inputs are those of one node."""
-    plain = not any(part.args.get(name) for name in (*_REFUSED_CLAUSES, *ORDER_CLAUSES, "with_", "by_name"))
-    return plain and not part.args.get("distinct") and not query.args.get("distinct")
 
 
 def _filtered(node: Node, conditions: Iterable[Condition]) -> Node:

@@ -55,8 +55,8 @@ REASONS: dict[str, Reason] = {
     ),
     "SET_OPERATION": Reason(
         "{name} is not supported",
-        "of the set operations UNION [ALL] is maintained",
-        "write it with UNION [ALL] or joins",
+        "columns of set operations are matched by position",
+        "list the columns in the same order on both sides",
     ),
     "JOIN_CONDITION": Reason(
         "this condition of {name} is not supported",

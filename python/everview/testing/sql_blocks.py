@@ -1,4 +1,4 @@
-"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, CTEs that are used twice, left joins, EXISTS and IN, LIMIT.
+"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, EXCEPT and INTERSECT, CTEs that are used twice, left joins, EXISTS and IN, LIMIT.
 
 A query is built from the inside out. Every part is a SELECT over nullable integers, valid in Spark and in DuckDB with the same
 meaning; its columns are named ``c0``, ``c1``, ... Joins compare by equality, and sometimes by more than that, or in a cycle.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TABLES = {"r": ("a", "b"), "s": ("a", "b", "c"), "u": ("a",)}
 SAFE = "IS NOT DISTINCT FROM"  # as Spark and DuckDB both write <=>
+SET_OPERATIONS = ("EXCEPT", "EXCEPT", "INTERSECT", "INTERSECT", "UNION")
 VALUES = (None, 0, 1, 1, 2, 3, 7)
 Row = tuple[int | None, ...]
 Change = tuple[str, Row, int]
@@ -51,7 +52,7 @@ class _Writer:
     def part(self, depth: int) -> Part:
         if depth == 0:
             return self.scan()
-        shape = self.random.choice(["select", "distinct", "group", "group", "join", "join", "outer", "union"])
+        shape = self.random.choice(["select", "distinct", "group", "group", "join", "join", "outer", "union", "sets"])
         part: Part = getattr(self, shape)(depth)
         return self.top(part) if self.random.random() < 0.2 else part
 
@@ -185,6 +186,16 @@ class _Writer:
         listed = ", ".join(f"c{i}" for i in range(width))
         kind = self.random.choice((" UNION ALL ", " UNION ALL ", " UNION "))
         return Part(kind.join(f"SELECT {listed} FROM ({p.sql}) q" for p in parts), width)
+
+    def sets(self, depth: int) -> Part:
+        """EXCEPT and INTERSECT, also in chains, where INTERSECT binds stronger."""
+        parts = [self.part(self.random.randint(0, depth - 1)) for _ in range(self.random.choice((2, 2, 3)))]
+        width = min(p.width for p in parts)
+        listed = ", ".join(f"c{i}" for i in range(width))
+        text = f"SELECT {listed} FROM ({parts[0].sql}) q"
+        for part in parts[1:]:
+            text += f" {self.random.choice(SET_OPERATIONS)} SELECT {listed} FROM ({part.sql}) q"
+        return Part(text, width)
 
     def query(self, depth: int) -> str:
         part = self.part(depth)
