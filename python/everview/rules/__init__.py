@@ -7,10 +7,12 @@ from collections.abc import Callable
 from everview.relational.plan import Node
 from everview.rules.decorrelate import decorrelate
 from everview.rules.inline_projections import inline_projections
+from everview.rules.number_limits import number_limits
+from everview.rules.unit_joins import unit_joins
 
 Rule = Callable[[Node], Node]
 
-RULES: tuple[Rule, ...] = (inline_projections, decorrelate)
+RULES: tuple[Rule, ...] = (inline_projections, unit_joins, number_limits, decorrelate)
 
 
 def rewrite_plan(node: Node) -> Node:

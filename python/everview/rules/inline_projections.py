@@ -5,6 +5,7 @@
     join[p](project[f](R), S)         =  project[f, S.*](join[p of f](R, S))      on the right of LEFT for bare columns only
     apply[Q](project[f](R))           =  project[f, c](apply[Q of f](R))
     aggregate[k; a](project[f](R))    =  aggregate[k of f; a of f](R)
+    repeat[n](project[f](R))          =  project[f](repeat[n of f](R))
 
 So nothing is left of a derived table that only selects, joins and computes: its scans are part of the block around it.
 An expression that is used twice stays one value (expressions are DAGs), so plans grow by the text alone. Expressions
@@ -27,9 +28,11 @@ from everview.relational.plan import (
     JoinKind,
     Node,
     Project,
+    Repeat,
     Scan,
     TopK,
     UnionAll,
+    Values,
     with_columns,
 )
 
@@ -51,7 +54,7 @@ def _project(node: Node, computed: _Computed, columns: tuple[PlanColumn, ...]) -
 def _pull(node: Node) -> tuple[Node, _Computed]:
     """A node without projections on top, and the columns that are to be computed from it."""
     match node:
-        case Scan():
+        case Scan() | Values():
             return node, {}
         case Filter(input=below):
             inner, computed = _pull(below)
@@ -76,6 +79,9 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
             return replace(node, input=inner, keys=keys, calls=calls), {}
         case Distinct(input=below) | TopK(input=below):
             return replace(node, input=inline_projections(below)), {}
+        case Repeat(input=below):
+            inner, computed = _pull(below)
+            return replace(node, input=inner, count=_over(node.count, computed)), computed
         case UnionAll():
             return replace(node, inputs=tuple(inline_projections(below) for below in node.inputs)), {}
 

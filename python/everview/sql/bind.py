@@ -41,6 +41,8 @@ from everview.sql.bind_order import (
     ranks_of,
 )
 from everview.sql.bind_sets import bind_set_operation
+from everview.sql.bind_values import ONE_ROW, bind_values
+from everview.sql.bind_windows import WindowCollector
 from everview.sql.coercion import compare, condition
 from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
@@ -115,7 +117,6 @@ _REFUSED_CLAUSES = {
     "sort": ("ORDER_BY", "SORT BY"),
     "cluster": ("ORDER_BY", "CLUSTER BY"),
     "distribute": ("ORDER_BY", "DISTRIBUTE BY"),
-    "qualify": ("QUALIFY", "QUALIFY"),
     "windows": ("WINDOW_FUNCTION", "WINDOW"),
     "laterals": ("TABLE_EXPRESSION", "LATERAL VIEW"),
     "sample": ("TABLE_EXPRESSION", "TABLESAMPLE"),
@@ -129,6 +130,7 @@ _SELECT_PARTS = {
     "where",
     "group",
     "having",
+    "qualify",
     "distinct",
     "with_",
     "hint",
@@ -158,7 +160,7 @@ class Binder:
 
     def query(self, query: exp.Expr, around: _Around) -> Query:
         """The plan of a query, which may stand in parentheses; clauses that none may have are refused."""
-        if not isinstance(query, exp.Select | exp.Subquery | exp.SetOperation):
+        if not isinstance(query, exp.Select | exp.Subquery | exp.SetOperation | exp.Values):
             raise reject("TABLE_EXPRESSION", self.sql, query, name=f"`{text_of(query, self.sql)}`")
         with_ = query.args.get("with_")
         if with_ is not None:
@@ -168,6 +170,8 @@ class Binder:
             return self._block(query, around)
         if isinstance(query, exp.Subquery):
             found = self.query(query.this, around)
+        elif isinstance(query, exp.Values):
+            found = bind_values(query, self, around.path)
         else:
             found = bind_set_operation(query, self, lambda side: self.query(side, around), around.path)
         if not any(query.args.get(clause) for clause in ORDER_CLAUSES):
@@ -181,9 +185,8 @@ class Binder:
             if value and part not in _SELECT_PARTS:
                 raise reject("UNSUPPORTED_CLAUSE", self.sql, select, name=part.strip("_").upper())
         from_ = select.args.get("from_")
-        if from_ is None:
-            raise reject("NO_FROM", self.sql, select)
-        bound = self._joined(self._from_item(from_.this, around), select.args.get("joins") or [], around)
+        first = _From(ONE_ROW, Scope(self.sql)) if from_ is None else self._from_item(from_.this, around)
+        bound = self._joined(first, select.args.get("joins") or [], around)
         bound.scope.outer = around.outer
         where = select.args.get("where")
         if where is not None:
@@ -196,10 +199,14 @@ class Binder:
         collector = AggregateCollector(self, grouped=group is not None)
         aliases: dict[str, Expression] = {}
         lowering = ExpressionLowering(self.sql, lambda column: scope.resolve(column, aliases), collector.lower)
+        windows = WindowCollector(self)
+        lowering.window = windows.lower
         items = self._items(select, scope, lowering, aliases)
+        windows.bind_qualify(select.args.get("qualify"), lowering)
         distinct, ranks = self._is_distinct(select), ranks_of(select, self.sql)
         names = output_first(self.sql, items, lambda column: scope.resolve(column, aliases))
         ordering = ExpressionLowering(self.sql, names, lambda _, name, node: collector.lower(lowering, name, node))
+        ordering.window = windows.lower
         keys = order_keys(select, self.sql, items, ordering.lower)
         selected = items if distinct or ranks is None else [*items, *_not_selected(keys, items, self.sql)]
         node = bound.node
@@ -208,9 +215,11 @@ class Binder:
             grouping.bind_keys(group, items)
         if having is not None:
             grouping.bind_having(having)
-        computed = selected
+        computed = [*selected, *windows.read(SelectItem)]
         if group is not None or having is not None or collector.calls:
-            node, computed = grouping.above(node, selected, path)
+            node, computed = grouping.above(node, computed, path)
+        if windows:
+            node, computed = windows.above(node, computed[: len(selected)], computed[len(selected) :], path)
         node = Project(node, tuple((self.column(i.expression, i.name), i.expression) for i in computed))
         keys = [over_columns(key, selected, node.columns) for key in keys]
         if distinct:
@@ -273,6 +282,8 @@ class Binder:
 
     def _relation(self, node: exp.Expr, around: _Around) -> _From:
         self._refuse_clauses(node)
+        if isinstance(node, exp.Values):
+            return self._derived(node, node, _alias_columns(node), around.inside(node.alias or "values"))
         if isinstance(node, exp.Subquery):
             return self._derived(node.this, node, _alias_columns(node), around.inside(node.alias or "derived"))
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
@@ -447,6 +458,8 @@ class Binder:
         return found
 
     def _star(self, node: exp.Expr, scope: Scope) -> list[NamedExpression] | None:
+        if isinstance(node, exp.Star) and not scope.relations:
+            raise reject("NO_FROM", self.sql, node)
         if isinstance(node, exp.Star):
             columns, star, relations = scope.visible, node, scope.relations
         elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):

@@ -3,19 +3,36 @@
     R EXCEPT S      =  distinct(anti join[r <=> s](R, S))
     R INTERSECT S   =  distinct(semi join[r <=> s](R, S))
 
+    R EXCEPT ALL S     =  repeat[n](aggregate[all columns; n = SUM(sign)](R with sign 1 UNION ALL S with sign -1))
+    R INTERSECT ALL S  =  repeat[least(n, m)](aggregate[all columns; n = SUM(in R), m = SUM(in S)](R with 1, 0 UNION ALL S with 0, 1))
+
 Rows are compared as DISTINCT does it: NULL equals NULL. INTERSECT binds stronger than the others, which the parser sees to.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from everview.errors import SchemaError, Span
-from everview.query.expression import PlanColumn
-from everview.relational.plan import Condition, Distinct, Join, JoinKind, Node, Project, Query, UnionAll
-from everview.sql.coercion import cast_to, compare, unify
+from everview.query.expression import Literal, PlanColumn
+from everview.relational.plan import (
+    Aggregate,
+    AggregateCall,
+    Condition,
+    Distinct,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Query,
+    Repeat,
+    UnionAll,
+)
+from everview.schema.datatype import BIGINT
+from everview.sql.coercion import case, cast_to, compare, unify
 from everview.sql.literal import CoercionError
 from everview.sql.reject import mismatch, reject
 from everview.sql.spans import keyword_span, span_of
@@ -65,7 +82,7 @@ class _SetOperation:
         elif query.args.get("distinct"):
             node = self._matched(*inputs)
         else:
-            raise reject("SET_OPERATION", self._sql, self._span(), name=f"{self._name} ALL")
+            node = self._counted(*inputs)
         return Query(node, first.names, first.spans)
 
     def _union(self, inputs: tuple[Node, ...], names: Sequence[str]) -> Node:
@@ -82,6 +99,30 @@ class _SetOperation:
         pairs = zip(left.columns, right.columns, strict=True)
         conditions = tuple(Condition(compare("eq_null_safe", one, two), span) for one, two in pairs)
         return Distinct(Join(kind, left, right, conditions), self._path)
+
+    def _counted(self, left: Node, right: Node) -> Node:
+        """The rows of both sides, each as often as their numbers there say."""
+        signs = ((1,), (-1,)) if isinstance(self._query, exp.Except) else ((1, 0), (0, 1))
+        names = [*(c.name for c in left.columns), *(f"count_{i}" for i in range(len(signs[0])))]
+        inputs = tuple(self._with(side, numbers) for side, numbers in zip((left, right), signs, strict=True))
+        rows = self._union(inputs, names)
+        keys = tuple((replace(c, id=self._binder.new_id()), c) for c in rows.columns[: len(left.columns)])
+        calls = tuple(
+            (replace(c, id=self._binder.new_id()), AggregateCall("sum", c, BIGINT, nullable=False))
+            for c in rows.columns[len(left.columns) :]
+        )
+        counts = [column for column, _ in calls]
+        count: Expression = counts[0]
+        if len(counts) > 1:
+            count = case([(compare("lt", counts[0], counts[1]), counts[0])], counts[1])
+        repeated = Repeat(Aggregate(rows, keys, calls, self._path), count)
+        return Project(repeated, tuple((column, column) for column, _ in keys))
+
+    def _with(self, side: Node, numbers: Sequence[int]) -> Node:
+        """A side with further columns of constants."""
+        constants = [Literal(number, BIGINT) for number in numbers]
+        added = ((self._binder.column(constant, "count"), constant) for constant in constants)
+        return Project(side, (*((column, column) for column in side.columns), *added))
 
     def _common_type(self, columns: Sequence[Expression]) -> DataType:
         try:

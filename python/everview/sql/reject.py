@@ -77,11 +77,10 @@ REASONS: dict[str, Reason] = {
         "write LIMIT 10, LIMIT ALL, or LIMIT 10 OFFSET 20",
     ),
     "WINDOW_FUNCTION": Reason(
-        "a window function is not supported",
-        "a change of one row changes the result of many",
-        "supported are the aggregates COUNT, SUM and AVG with GROUP BY",
+        "this window function is not supported",
+        "of window functions row_number() OVER ([PARTITION BY ...] ORDER BY ...) is maintained, in SELECT, QUALIFY and ORDER BY",
+        "write aggregates with GROUP BY and join them; the first rows per group by row_number()",
     ),
-    "QUALIFY": Reason("QUALIFY is not supported", "it filters on window functions", _QUERY_SHAPE),
     "SUBQUERY_EXPRESSION": Reason(
         "{name} is not supported",
         "of subqueries in expressions, EXISTS and IN are maintained, as conditions of WHERE",
@@ -89,7 +88,7 @@ REASONS: dict[str, Reason] = {
     ),
     "RECURSIVE_CTE": Reason("WITH RECURSIVE is not supported", "recursion is not maintained", _QUERY_SHAPE),
     "NO_FROM": Reason(
-        "a query without FROM is not supported", "there is nothing to maintain", "select from at least one table"
+        "`*` without FROM has no meaning", "there are no columns to show", "list expressions, or select from a table"
     ),
     "TABLE_EXPRESSION": Reason(
         "{name} in FROM is not supported", "only tables and derived tables can change", "join tables by name"

@@ -81,3 +81,38 @@ def test_a_side_of_one_table_is_an_edge_and_not_kept_twice(db):
     db.execute(DDL)
     view = db.create_view("v", "SELECT a, s FROM t EXCEPT SELECT a, s FROM w", on_warning="refuse")
     assert [type(stage).__name__ for stage in view.plan.view.stages] == ["Core"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT * FROM t EXCEPT ALL SELECT * FROM u", rows((1, "x"), (2, None), (None, None), (3, "z"))),
+        ("SELECT * FROM u MINUS ALL SELECT * FROM t", rows((4, "y"))),
+        ("SELECT * FROM t INTERSECT ALL SELECT * FROM u", rows((1, "x"), (None, None))),
+        ("SELECT * FROM t INTERSECT ALL SELECT * FROM t", rows((1, "x"), (1, "x"), (2, None), (None, None), (None, None), (3, "z"))),
+        ("SELECT a FROM t EXCEPT ALL VALUES (1), (1), (1)", rows((2,), (None,), (None,), (3,))),
+        ("SELECT a, COUNT(*) AS n FROM (SELECT a FROM t EXCEPT ALL SELECT a FROM u) GROUP BY a", rows((1, 1), (2, 1), (None, 1), (3, 1))),
+    ],
+)  # fmt: skip
+def test_all(filled, sql, expected):
+    view = filled.create_view("v", sql)
+    assert read(view) == expected
+    assert view.count() == len(expected)
+
+
+def test_deltas_of_all(db):
+    db.execute(DDL)
+    less = db.create_view("less", "SELECT a FROM t EXCEPT ALL SELECT a FROM u")
+    both = db.create_view("both", "SELECT a FROM t INTERSECT ALL SELECT a FROM u")
+
+    def change(**changes):
+        deltas = db.apply({name: [{"a": a, "s": "", "_multiplicity": n} for a, n in c] for name, c in changes.items()})
+        return [sorted(tuple(r.values()) for r in deltas[v].to_pylist()) for v in ("less", "both")]
+
+    assert change(t=[(1, 3)]) == [[(1, 3)], []]
+    assert change(u=[(1, 2)]) == [[(1, -2)], [(1, 2)]]
+    assert change(u=[(1, 2)]) == [[(1, -1)], [(1, 1)]]
+    assert change(t=[(1, 2)]) == [[(1, 1)], [(1, 1)]]
+    assert change(t=[(1, -1)], u=[(1, -1)]) == [[], [(1, -1)]]
+    assert change(t=[(1, -4)], u=[(1, -3)]) == [[(1, -1)], [(1, -3)]]
+    assert (less.metrics().state_rows, both.metrics().state_rows) == (0, 0)
