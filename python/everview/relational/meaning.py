@@ -1,8 +1,8 @@
 """What a query says, as a hash: state that was kept for one text of it can be used for another.
 
 The same for texts that differ in aliases of tables, names of CTEs, spaces or comments, and whatever columns its tables have that it does not
-read; other for other names of the output. It is taken of the plan as it is bound, so that better rules do not change it; and fields that nodes
-were given later do not count while they have their default (``ADDED``), so that nodes can get more of them.
+read; other for other names of the output. It is taken of the plan as it is bound, so that better rules do not change it; and fields of nodes
+that were added later do not count where they have their default, so that nodes can get more of them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ class _Plain:
         if is_dataclass(value):
             return [
                 type(value).__name__,
-                *(self.value(getattr(value, f.name)) for f in fields(value) if _counts(f, getattr(value, f.name))),
+                *(
+                    self.value(getattr(value, f.name))
+                    for f in fields(value)
+                    if f.compare and f.init and _counts(f, value)
+                ),
             ]
         if isinstance(value, tuple | list):
             return [self.value(v) for v in value]
@@ -86,8 +90,9 @@ class _Plain:
         return ["call", self._calls[call]]
 
 
-def _counts(of: Field[Any], value: Any) -> bool:
-    return of.compare and of.init and not (of.metadata.get("added") and value == of.default)
+def _counts(field: Field[Any], value: Any) -> bool:
+    """Whether a field of a value counts. Those that nodes got later do not where they have their default."""
+    return "later" not in field.metadata or bool(getattr(value, field.name) != field.default)
 
 
 def _used(node: Node) -> set[PlanColumn]:

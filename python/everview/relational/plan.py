@@ -21,10 +21,6 @@ from everview.query.logical_view import SortKey
 from everview.schema.datatype import DataType
 from everview.schema.table import Table
 
-ADDED = {"added": True}
-"""Of a field that nodes did not have from the start: what a query means does not depend on it while it has its default."""
-
-
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A conjunct, and where it stands in the SQL text. Rows pass for which it is true."""
@@ -188,8 +184,8 @@ class TopK:
     limit: int | None
     offset: int
     path: tuple[str, ...] = field(default=(), compare=False)
-    partition: tuple[int, ...] = field(default=(), metadata=ADDED)
-    rank: PlanColumn | None = field(default=None, metadata=ADDED)
+    partition: tuple[int, ...] = field(default=(), metadata={"later": True})
+    rank: PlanColumn | None = field(default=None, metadata={"later": True})
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
