@@ -17,6 +17,7 @@ from everview.extract.attach import NotAttachableError, UnfitConditionError
 from everview.extract.block import Leaf, block_of, is_block
 from everview.extract.core_builder import CoreBuilder
 from everview.extract.grouped import Above, extract_grouped
+from everview.extract.partners import with_partners
 from everview.extract.regrouped import extract_regrouped, over
 from everview.query.conjunctive import StageSource
 from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction
@@ -37,9 +38,9 @@ from everview.query.logical_view import (
 from everview.query.logical_view import inputs_of as stages_below
 from everview.query.names import unique_name
 from everview.relational.canonical import canonical
+from everview.relational.columns import new_ids
 from everview.relational.plan import (
     Aggregate,
-    Apply,
     Join,
     Node,
     Project,
@@ -54,10 +55,9 @@ from everview.relational.plan import Filter as FilterRows
 from everview.relational.plan import Repeat as RepeatRows
 from everview.relational.plan import TopK as TopRows
 from everview.relational.plan import Values as ValueRows
-from everview.sql.reject import reject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from everview.extract.core_builder import Term
     from everview.relational.plan import Condition, Query
@@ -67,7 +67,7 @@ Item = tuple[str, Expression]
 
 def extract_view(name: str, sql: str, query: Query) -> LogicalView:
     """The logical view of a query whose plan the rules have rewritten."""
-    extractor = Extractor(name, sql)
+    extractor = Extractor(name, sql, new_ids(query.node))
     extractor.rows(query.node, query.names)
     extractor.warn_of_kept_joins()
     return LogicalView(name, sql, tuple(extractor.stages), query.order, tuple(extractor.warnings))
@@ -76,12 +76,13 @@ def extract_view(name: str, sql: str, query: Query) -> LogicalView:
 class Extractor:
     """Collects the ``stages`` of a view."""
 
-    def __init__(self, name: str, sql: str) -> None:
+    def __init__(self, name: str, sql: str, ids: Iterator[int]) -> None:
         self.stages: list[Stage] = []
         self.warnings: list[str] = []
         self._known: dict[Node, int] = {}  # the stages that cores read, by canonical plan: equal ones are one
         self._name = name
         self._sql = sql
+        self._ids = ids
 
     def rows(self, node: Node, names: Sequence[str]) -> int:
         """Add stages for a node; the last of them, which is returned, has its columns under these names, in order."""
@@ -101,9 +102,6 @@ class Extractor:
                 stage = self.rows(below, names)
                 count = over(node.count, self._columns(below, stage))
                 self.stages.append(Repeat(stage, count, self.stages[stage].columns))
-            case Apply():
-                hint = "write it as a condition of its own, combined with others by AND"
-                raise reject("SUBQUERY_EXPRESSION", self._sql, node.span, name="a subquery here", hint=hint)
             case _:
                 self._project(node, list(zip(names, node.columns, strict=True)))
         return len(self.stages) - 1
@@ -164,13 +162,7 @@ class Extractor:
             except NotAttachableError as error:
                 node = _with_stage(node, error.join, error.side)
             except UnfitConditionError as error:
-                kind = {
-                    "left": "LEFT JOIN",
-                    "semi": "EXISTS, IN or a semi-join",
-                    "anti": "NOT EXISTS, NOT IN or an anti-join",
-                }
-                name = kind[error.join.kind]
-                raise reject("JOIN_CONDITION", self._sql, error.condition.span, name=name) from None
+                node = with_partners(node, error.join, self._ids)
 
     # ---- shapes ------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from everview.relational.plan import (
     Distinct,
     Filter,
     Join,
+    Lateral,
     Node,
     Project,
     Repeat,
@@ -54,9 +55,9 @@ class _Renumbering:
                 below = self.node(node.input)
                 computed = [self._over(e) for _, e in node.items]
                 return Project(below, tuple(zip(self._new(node.columns), computed, strict=True)))
-            case Join():
+            case Join() | Lateral():
                 left, right = self.node(node.left), self.node(node.right)
-                return Join(node.kind, left, right, self._conditions(node.conditions))
+                return type(node)(node.kind, left, right, self._conditions(node.conditions))
             case Aggregate():
                 below = self.node(node.input)
                 keys = [self._over(e) for _, e in node.keys]
@@ -74,7 +75,8 @@ class _Renumbering:
                 below = self.node(node.input)
                 subquery = self.node(node.subquery)
                 operands = tuple(self._over(e) for e in node.operands)
-                return Apply(below, subquery, self._new([node.column])[0], operands)
+                column = self._new([node.column])[0]
+                return replace(node, input=below, subquery=subquery, column=column, operands=operands)
             case Distinct():
                 return Distinct(self.node(node.input))
             case TopK():

@@ -14,6 +14,7 @@ from everview.relational.plan import (
     Distinct,
     Filter,
     Join,
+    Lateral,
     Node,
     Project,
     Repeat,
@@ -61,16 +62,19 @@ def _line(node: Node) -> str:
                 else f"{expression_text(column)} = {expression_text(expression)}"
                 for column, expression in node.items
             )
-        case Join():
+        case Join() | Lateral():
+            lateral = " lateral" if isinstance(node, Lateral) else ""
             on = f" ON {_conditions(node.conditions)}" if node.conditions else ""
-            return f"{node.kind} join{on}"
+            return f"{node.kind}{lateral} join{on}"
         case Aggregate():
             keys = ", ".join(f"{expression_text(c)} = {expression_text(e)}" for c, e in node.keys)
             calls = ", ".join(f"{expression_text(c)} = {_call(a)}" for c, a in node.calls)
             return f"aggregate [{keys}]" + (f" {calls}" if calls else "")
         case Apply():
             operands = ", ".join(map(expression_text, node.operands))
-            return f"apply {expression_text(node.column)} = " + (f"({operands}) IN" if operands else "EXISTS")
+            test = "IN" if node.comparison == "eq" else f"{node.comparison.upper()} ANY"
+            what = "THE VALUE" if node.scalar else f"({operands}) {test}" if operands else "EXISTS"
+            return f"apply {expression_text(node.column)} = {what}"
         case Distinct():
             return "distinct"
         case TopK():

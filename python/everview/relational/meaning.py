@@ -1,8 +1,8 @@
 """What a query says, as a hash: state that was kept for one text of it can be used for another.
 
 The same for texts that differ in aliases of tables, names of CTEs, spaces or comments, and whatever columns its tables have that it does not
-read; other for other names of the output. It is taken of the plan as it is bound, so that better rules do not change it; and fields of nodes
-that were added later do not count where they have their default, so that nodes can get more of them.
+read; other for other names of the output. It is taken of the plan as it is bound, so that better rules do not change it; and fields that
+nodes got later (``ADDED``) do not count at their default.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Plain:
                 *(
                     self.value(getattr(value, f.name))
                     for f in fields(value)
-                    if f.compare and f.init and _counts(f, value)
+                    if f.compare and f.init and not ("added" in f.metadata and getattr(value, f.name) == f.default)
                 ),
             ]
         if isinstance(value, tuple | list):
@@ -103,7 +103,7 @@ def _used(node: Node) -> set[PlanColumn]:
         match found:
             case Distinct() | UnionAll() | TopK():
                 used.update(column for below in inputs_of(found) for column in below.columns)
-            case Apply(subquery=subquery, operands=operands) if operands:
+            case Apply(subquery=subquery, operands=operands, scalar=scalar) if operands or scalar:
                 used.update(subquery.columns)
             case _:
                 pass

@@ -11,15 +11,20 @@ Cost: columns are computed on demand, linear in the node's width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 
 from everview.errors import Span
 from everview.query.expression import Expression, PlanColumn, parts, rewrite
 from everview.query.logical_view import SortKey
 from everview.schema.datatype import DataType
 from everview.schema.table import Table
+
+ADDED: Mapping[str, bool] = MappingProxyType({"added": True})
+"""The metadata of fields that a node got after state of it was stored: at their default they do not count in ``meaning``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -69,12 +74,13 @@ class Project:
 class JoinKind(StrEnum):
     """The joins. A partner of a row of the left is a row of the right for which all conditions are true.
 
-    INNER: every row with each of its partners. LEFT: likewise, and rows without a partner once, with NULLs. SEMI: rows
-    that have a partner, ANTI: those that have none, both without the columns of the right.
+    INNER: every row with each of its partners. LEFT: likewise, and rows without a partner once, with NULLs. FULL: likewise, for
+    the rows of both sides. SEMI: rows that have a partner, ANTI: those that have none, both without the columns of the right.
     """
 
     INNER = "inner"
     LEFT = "left"
+    FULL = "full"
     SEMI = "semi"
     ANTI = "anti"
 
@@ -94,17 +100,39 @@ class Join:
             case JoinKind.INNER:
                 return self.left.columns + self.right.columns
             case JoinKind.LEFT:
-                return self.left.columns + tuple(replace(c, nullable=True) for c in self.right.columns)
+                return self.left.columns + as_nullable(self.right.columns)
+            case JoinKind.FULL:
+                return as_nullable(self.left.columns) + as_nullable(self.right.columns)
             case _:
                 return self.left.columns
 
 
+def as_nullable(columns: Iterable[PlanColumn]) -> tuple[PlanColumn, ...]:
+    """Columns whose rows may be missing."""
+    return tuple(replace(c, nullable=True) for c in columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Lateral:
+    """A join whose right side may read the columns of the left: it is computed for every row of it. INNER or LEFT."""
+
+    kind: JoinKind
+    left: Node
+    right: Node
+    conditions: tuple[Condition, ...]
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return Join(self.kind, self.left, self.right, ()).columns
+
+
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Rows of the input, and for each whether a subquery, which may read its columns, gives rows.
+    """Rows of the input, and for each one value of a subquery, which may read its columns.
 
-    Without ``operands``: EXISTS, which is true or false. With operands: IN, whether they equal the columns of one of the
-    rows, which is NULL where that depends on a NULL.
+    Without ``operands``: EXISTS, whether it gives rows. With operands: ANY, whether by the ``comparison`` they compare with the columns of
+    one of the rows, which is NULL where that depends on a NULL; by equality that is IN. ``scalar``: the value of its only column in its
+    only row, NULL without a row; two rows are an error.
     """
 
     input: Node
@@ -112,6 +140,8 @@ class Apply:
     column: PlanColumn
     operands: tuple[Expression, ...] = ()
     span: Span = field(default=Span(0, 0), compare=False)
+    comparison: str = field(default="eq", metadata=ADDED)
+    scalar: bool = field(default=False, metadata=ADDED)
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
@@ -184,8 +214,8 @@ class TopK:
     limit: int | None
     offset: int
     path: tuple[str, ...] = field(default=(), compare=False)
-    partition: tuple[int, ...] = field(default=(), metadata={"later": True})
-    rank: PlanColumn | None = field(default=None, metadata={"later": True})
+    partition: tuple[int, ...] = field(default=(), metadata=ADDED)
+    rank: PlanColumn | None = field(default=None, metadata=ADDED)
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
@@ -216,7 +246,7 @@ class Repeat:
         return self.input.columns
 
 
-Node = Scan | Values | Filter | Project | Join | Apply | Aggregate | Distinct | UnionAll | TopK | Repeat
+Node = Scan | Values | Filter | Project | Join | Lateral | Apply | Aggregate | Distinct | UnionAll | TopK | Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +268,7 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan() | Values():
             return ()
-        case Join(left=left, right=right):
+        case Join(left=left, right=right) | Lateral(left=left, right=right):
             return (left, right)
         case UnionAll(inputs=inputs):
             return inputs
@@ -255,7 +285,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     match node:
         case Scan() | Values():
             return node
-        case Join():
+        case Join() | Lateral():
             left, right = inputs
             return replace(node, left=left, right=right)
         case UnionAll():
@@ -283,7 +313,7 @@ def expressions_of(node: Node) -> Iterator[Expression]:
             pass
         case Repeat(count=count):
             yield count
-        case Filter(conditions=conditions) | Join(conditions=conditions):
+        case Filter(conditions=conditions) | Join(conditions=conditions) | Lateral(conditions=conditions):
             yield from (c.expression for c in conditions)
         case Project(items=items):
             yield from (e for _, e in items)
@@ -301,7 +331,7 @@ def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> 
             return node
         case Repeat(count=count):
             return replace(node, count=change(count))
-        case Filter(conditions=conditions) | Join(conditions=conditions):
+        case Filter(conditions=conditions) | Join(conditions=conditions) | Lateral(conditions=conditions):
             changed = tuple(replace(c, expression=change(c.expression)) for c in conditions)
             return replace(node, conditions=changed)
         case Project(items=items):

@@ -3,7 +3,6 @@
     project[e](project[f](R))         =  project[e of f](R)
     filter[p](project[f](R))          =  project[f](filter[p of f](R))
     join[p](project[f](R), S)         =  project[f, S.*](join[p of f](R, S))      on the right of LEFT for bare columns only
-    apply[Q](project[f](R))           =  project[f, c](apply[Q of f](R))
     aggregate[k; a](project[f](R))    =  aggregate[k of f; a of f](R)
     repeat[n](project[f](R))          =  project[f](repeat[n of f](R))
 
@@ -20,7 +19,6 @@ from dataclasses import replace
 from everview.query.expression import Expression, PlanColumn, rewrite
 from everview.relational.plan import (
     Aggregate,
-    Apply,
     Condition,
     Distinct,
     Filter,
@@ -33,7 +31,6 @@ from everview.relational.plan import (
     TopK,
     UnionAll,
     Values,
-    with_columns,
 )
 
 _Computed = Mapping[PlanColumn, Expression]
@@ -61,11 +58,6 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
             return replace(node, input=inner, conditions=_conditions(node.conditions, computed)), computed
         case Join():
             return _pull_join(node)
-        case Apply(input=below):
-            inner, computed = _pull(below)
-            subquery = inline_projections(with_columns(node.subquery, computed))
-            operands = tuple(_over(e, computed) for e in node.operands)
-            return replace(node, input=inner, subquery=subquery, operands=operands), computed
         case Project(input=below):
             inner, computed = _pull(below)
             return inner, {column: _over(expression, computed) for column, expression in node.items}
@@ -84,6 +76,8 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
             return replace(node, input=inner, count=_over(node.count, computed)), computed
         case UnionAll():
             return replace(node, inputs=tuple(inline_projections(below) for below in node.inputs)), {}
+        case _:
+            raise AssertionError(f"{type(node).__name__} is gone by now")
 
 
 def _pull_join(node: Join) -> tuple[Node, _Computed]:

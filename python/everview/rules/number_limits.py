@@ -61,7 +61,7 @@ def _limited(node: Node, conditions: _Conditions) -> tuple[Node, _Conditions]:
             two, rest = _limited(node.right, rest)
             joined = Join(node.kind, one, two, tuple(c for c in on if c in rest))
             return joined, tuple(c for c in conditions if c in rest)
-        case Join(conditions=on):
+        case Join(kind=JoinKind.LEFT | JoinKind.SEMI | JoinKind.ANTI, conditions=on):
             one, rest = _limited(node.left, conditions)
             two, on = _limited(node.right, on)
             return Join(node.kind, one, two, on), rest

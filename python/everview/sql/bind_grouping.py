@@ -13,7 +13,7 @@ from everview.query.expression import Expression, PlanColumn, parts, rewrite
 from everview.relational.plan import Aggregate, AggregateCall, Condition, Filter, Node
 from everview.schema.datatype import BIGINT
 from everview.sql.coercion import as_number, condition
-from everview.sql.expressions import ExpressionLowering
+from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.reject import mismatch, reject
 from everview.sql.spans import span_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from everview.errors import Span
     from everview.sql.bind import Binder, SelectItem
+    from everview.sql.bind_subqueries import Subqueries
     from everview.sql.scope import Scope
 
 
@@ -71,14 +72,20 @@ class Grouping:
     """The grouping of one block: first its keys are bound, then HAVING, then what stands above."""
 
     def __init__(
-        self, binder: Binder, scope: Scope, aliases: Mapping[str, Expression], collector: AggregateCollector
+        self,
+        binder: Binder,
+        scope: Scope,
+        aliases: Mapping[str, Expression],
+        collector: AggregateCollector,
+        subqueries: Subqueries,
     ) -> None:
         self._binder = binder
         self._scope = scope
         self._aliases = aliases
         self._collector = collector
+        self._subqueries = subqueries
         self._keys: dict[Expression, None] = {}
-        self._having: Condition | None = None
+        self._having: list[Condition] = []
         self._ours: frozenset[PlanColumn] = (
             frozenset()
         )  # the columns that are grouped; others are of a query around this one
@@ -89,7 +96,9 @@ class Grouping:
         for part in ("rollup", "cube", "grouping_sets", "all", "totals"):
             if group.args.get(part):
                 raise reject("GROUPING_SETS", sql, group, name=f"GROUP BY ... {part.replace('_', ' ').upper()}")
-        lowering = ExpressionLowering(sql, lambda column: self._scope.resolve(column, self._aliases))
+        lowering = ExpressionLowering(
+            sql, lambda column: self._scope.resolve(column, self._aliases), None, self._subqueries.bind
+        )
         for node in group.expressions:
             if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
                 kind = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else type(node).__name__.upper()
@@ -116,26 +125,29 @@ class Grouping:
             return self._scope.resolve(column)
 
         sql = self._binder.sql
-        expression = ExpressionLowering(sql, resolve, self._collector.lower).lower(having.this)
-        try:
-            self._having = Condition(condition(expression), span_of(having))
-        except CoercionError as error:
-            raise mismatch(sql, having, str(error)) from None
+        lowering = ExpressionLowering(sql, resolve, self._collector.lower, self._subqueries.bind)
+        for part in conjuncts(having.this):
+            try:
+                self._having.append(Condition(condition(lowering.lower(part)), span_of(part)))
+            except CoercionError as error:
+                raise mismatch(sql, part, str(error)) from None
 
     def above(self, node: Node, items: Sequence[SelectItem], path: tuple[str, ...]) -> tuple[Node, list[SelectItem]]:
         """The Aggregate over the rows of the block, HAVING above it, and the SELECT list in terms of its columns."""
+        calls = self._collector.calls
+        node = self._subqueries.onto(node, [*self._keys, *(c.argument for c in calls if c.argument is not None)])
         self._ours = frozenset(node.columns)
         names = {i.expression: i.name for i in reversed(items)}
         columns = {
             k: self._binder.column(k, names.get(k) or (k.name if isinstance(k, PlanColumn) else "")) for k in self._keys
         }
-        calls = self._collector.calls
         found: Node = Aggregate(
             node, tuple((c, k) for k, c in columns.items()), tuple((c, a) for a, c in calls.items()), path
         )
-        if self._having is not None:
-            expression = self._over_groups(self._having.expression, columns, self._having.span)
-            found = Filter(found, (replace(self._having, expression=expression),))
+        found = self._subqueries.onto(found, change=lambda e, span: self._over_groups(e, columns, span))
+        if self._having:
+            having = [replace(c, expression=self._over_groups(c.expression, columns, c.span)) for c in self._having]
+            found = Filter(found, tuple(having))
         return found, [replace(i, expression=self._over_groups(i.expression, columns, i.span)) for i in items]
 
     def _over_groups(self, expression: Expression, columns: Mapping[Expression, PlanColumn], span: Span) -> Expression:

@@ -1,7 +1,7 @@
 """Scalar SQL expressions to typed expressions.
 
 ``ExpressionLowering`` walks a sqlglot tree. Names are resolved by the callback it is given; aggregate calls are handed
-to a second callback where they are allowed (SELECT list, HAVING) and refused elsewhere; so are EXISTS and IN (subquery) to a third (WHERE). BETWEEN, simple CASE, ILIKE
+to a second callback where they are allowed (SELECT list, HAVING) and refused elsewhere; so are subqueries to a third. BETWEEN, simple CASE, ILIKE
 and the like are written in terms of other operations here, so evaluators see a small set.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     LowerAggregate = Callable[["ExpressionLowering", str, exp.Anonymous], Expression]
     LowerSubquery = Callable[["ExpressionLowering", exp.Expr], Expression]
 
-_COMPARISONS: dict[type[exp.Expr], str] = {
+COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "eq",
     exp.NEQ: "ne",
     exp.LT: "lt",
@@ -48,6 +48,7 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.IntDiv: "int_div",
     exp.Mod: "modulo",
 }
+_VALUES = (exp.Exists, exp.Subquery, exp.Select, exp.SetOperation)
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists, exp.Any, exp.All)
 
 
@@ -71,7 +72,7 @@ class ExpressionLowering:
 
     def without_aggregates(self) -> ExpressionLowering:
         """The same names, aggregates refused: for the arguments of an aggregate."""
-        return ExpressionLowering(self.sql, self._resolve)
+        return ExpressionLowering(self.sql, self._resolve, None, self._bind_subquery)
 
     def lower(self, node: exp.Expr) -> Expression:
         """The typed expression of a node; the same value when it is asked for again."""
@@ -84,14 +85,20 @@ class ExpressionLowering:
 
     def _lower(self, node: exp.Expr) -> Expression:
         kind = type(node)
-        if kind in _COMPARISONS:
-            return compare(_COMPARISONS[kind], self.lower(node.this), self.lower(node.expression))
+        if kind in COMPARISONS:
+            if (
+                self._bind_subquery is not None
+                and isinstance(node.expression, exp.Any | exp.All)
+                and _is_query(node.expression.this)
+            ):
+                return self._bind_subquery(self, node)
+            return compare(COMPARISONS[kind], self.lower(node.this), self.lower(node.expression))
         if kind in _ARITHMETIC:
             return self._arithmetic(node)
         handler = self._HANDLERS.get(kind)
         if handler is not None:
             return handler(self, node)
-        if isinstance(node, exp.Exists) and self._bind_subquery is not None:
+        if isinstance(node, _VALUES) and self._bind_subquery is not None:
             return self._bind_subquery(self, node)
         if isinstance(node, _SUBQUERIES):
             raise self._subquery(node, _subquery_name(node))
@@ -443,6 +450,12 @@ def _check_pattern(pattern: Expression, escape: Expression | None) -> None:
     for character in text:
         if character == mark and next(text, "") not in ("%", "_", mark):
             raise CoercionError(f"the escape character `{mark}` must precede `%`, `_` or itself")
+
+
+def _is_query(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return isinstance(node, exp.Subquery | exp.Select | exp.SetOperation)
 
 
 def _subquery_name(node: exp.Expr) -> str:

@@ -36,6 +36,7 @@ from everview.sql.coercion import (
     as_timestamp,
     can_cast,
     cast_to,
+    coalesce,
     compare,
     computed_type,
     condition,
@@ -126,11 +127,6 @@ def _whole(op: str) -> Callable[[Arguments], Expression]:
         return Call(op, (operand,), data_type, operand.nullable)
 
     return build
-
-
-def _coalesce(args: Arguments) -> Expression:
-    values = unify(args)
-    return Call("coalesce", values, computed_type(values), all(v.nullable for v in values))
 
 
 def _extremum(op: str) -> Callable[[Arguments], Expression]:
@@ -251,8 +247,8 @@ SCALARS: dict[str, ScalarFunction] = {
     "floor": ScalarFunction(1, 1, _whole("floor")),
     "ceil": ScalarFunction(1, 1, _whole("ceil")),
     "mod": ScalarFunction(2, 2, lambda args: arithmetic("modulo", args[0], args[1])),
-    "coalesce": ScalarFunction(1, None, _coalesce),
-    "nvl": ScalarFunction(2, 2, _coalesce),
+    "coalesce": ScalarFunction(1, None, coalesce),
+    "nvl": ScalarFunction(2, 2, coalesce),
     "nvl2": ScalarFunction(3, 3, lambda args: if_([is_null(args[0], negated=True), *args[1:]])),
     "nullif": ScalarFunction(2, 2, _nullif),
     "if": ScalarFunction(3, 3, if_),

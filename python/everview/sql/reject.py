@@ -50,8 +50,13 @@ REASONS: dict[str, Reason] = {
     ),
     "OUTER_JOIN": Reason(
         "{name} is not supported",
-        "of the outer joins LEFT JOIN is maintained",
-        "write RIGHT JOIN as a LEFT JOIN of the other side",
+        "the joins are [INNER], CROSS, LEFT, RIGHT and FULL [OUTER], LEFT SEMI and LEFT ANTI JOIN",
+        "use one of these",
+    ),
+    "LATERAL_JOIN": Reason(
+        "LATERAL in this join is not supported",
+        "a lateral subquery is computed for the rows before it, all of which it must leave, or whose partners it gives",
+        "use [INNER], CROSS or LEFT JOIN LATERAL",
     ),
     "SET_OPERATION": Reason(
         "{name} is not supported",
@@ -83,7 +88,7 @@ REASONS: dict[str, Reason] = {
     ),
     "SUBQUERY_EXPRESSION": Reason(
         "{name} is not supported",
-        "of subqueries in expressions, EXISTS and IN are maintained, as conditions of WHERE",
+        "subqueries stand in the SELECT list, WHERE, GROUP BY, HAVING, ORDER BY and, reading one side, in ON",
         "{hint}",
     ),
     "RECURSIVE_CTE": Reason("WITH RECURSIVE is not supported", "recursion is not maintained", _QUERY_SHAPE),

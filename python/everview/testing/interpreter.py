@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -27,6 +28,7 @@ from everview.relational.plan import (
     Filter,
     Join,
     JoinKind,
+    Lateral,
     Node,
     Project,
     Repeat,
@@ -62,6 +64,8 @@ def _rows(node: Node, tables: Tables) -> pa.RecordBatch:
             return _batch(node.columns, [_evaluated(e, known, below) for _, e in node.items], below.num_rows)
         case Join():
             return _joined(node, _rows(node.left, tables), _rows(node.right, tables))
+        case Lateral():
+            return _lateral(node, _rows(node.left, tables), tables)
         case Apply():
             return _applied(node, _rows(node.input, tables), tables)
         case Aggregate():
@@ -133,11 +137,37 @@ def _joined(node: Join, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.Recor
             return left.take(alone)
         case JoinKind.INNER:
             return _batch(node.columns, rows.columns[: len(columns)], rows.num_rows)
-        case JoinKind.LEFT:
-            missing = [pa.nulls(len(alone), arrow_type(c.type)) for c in node.right.columns]
-            padded = [*left.take(alone).columns[:-1], *missing]
-            whole = [pa.concat_arrays([a, b]) for a, b in zip(rows.columns[: len(columns)], padded, strict=True)]
-            return _batch(node.columns, whole, rows.num_rows + len(alone))
+        case JoinKind.LEFT | JoinKind.FULL:
+            parts = [
+                rows.columns[: len(columns)],
+                [*left.take(alone).columns[:-1], *_nulls(node.right.columns, len(alone))],
+            ]
+            found_right = {j for _, j in found}
+            others = pa.array([j for j in range(right.num_rows) if j not in found_right], pa.int64())
+            if node.kind is JoinKind.FULL:
+                parts.append([*_nulls(node.left.columns, len(others)), *right.take(others).columns[:-1]])
+            whole = [pa.concat_arrays(list(arrays)) for arrays in zip(*parts, strict=True)]
+            count = rows.num_rows + len(alone) + (len(others) if node.kind is JoinKind.FULL else 0)
+            return _batch(node.columns, whole, count)
+
+
+def _nulls(columns: Sequence[PlanColumn], count: int) -> list[pa.Array]:
+    return [pa.nulls(count, arrow_type(c.type)) for c in columns]
+
+
+def _lateral(node: Lateral, left: pa.RecordBatch, tables: Tables) -> pa.RecordBatch:
+    """The right side is evaluated for every row of the left, whose columns are put in as constants."""
+    found = []
+    for i, row in enumerate(_tuples(left)):
+        named = zip(node.left.columns, row, strict=True)
+        constants: dict[PlanColumn, Expression] = {c: Literal(v, c.type) for c, v in named}
+        right = with_columns(node.right, constants)
+        found.append(
+            _joined(Join(node.kind, node.left, right, node.conditions), left.slice(i, 1), _rows(right, tables))
+        )
+    whole = [pa.concat_arrays(list(arrays)) for arrays in zip(*(f.columns[:-1] for f in found), strict=True)]
+    whole = whole or _nulls(node.columns, 0)
+    return _batch(node.columns, whole, sum(f.num_rows for f in found))
 
 
 def _applied(node: Apply, rows: pa.RecordBatch, tables: Tables) -> pa.RecordBatch:
@@ -148,16 +178,36 @@ def _applied(node: Apply, rows: pa.RecordBatch, tables: Tables) -> pa.RecordBatc
     for i, row in enumerate(_tuples(rows)):
         constants: dict[PlanColumn, Expression] = {c: Literal(v, c.type) for c, v in zip(known, row, strict=True)}
         found = _tuples(_rows(with_columns(node.subquery, constants), tables))
-        values.append(_is_in([o[i] for o in operands], found) if node.operands else bool(found))
-    return _batch(node.columns, [*rows.columns[:-1], pa.array(values, pa.bool_())], rows.num_rows)
+        if node.scalar:
+            if len(found) > 1:
+                raise SubqueryRowsError
+            values.append(found[0][0] if found else None)
+        else:
+            values.append(_is_any([o[i] for o in operands], node.comparison, found) if node.operands else bool(found))
+    whole = [*rows.columns[:-1], pa.array(values, arrow_type(node.column.type))]
+    return _batch(node.columns, whole, rows.num_rows)
 
 
-def _is_in(operands: list[Any], rows: list[Row]) -> bool | None:
+class SubqueryRowsError(Exception):
+    """A scalar subquery gives more than one row."""
+
+
+_COMPARED = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+def _is_any(operands: list[Any], comparison: str, rows: list[Row]) -> bool | None:
     answers = []
     for row in rows:
         pairs = list(zip(operands, row, strict=True))
-        different = any(a is not None and b is not None and a != b for a, b in pairs)
-        answers.append(False if different else None if any(a is None or b is None for a, b in pairs) else True)
+        fails = any(a is not None and b is not None and not _COMPARED[comparison](a, b) for a, b in pairs)
+        answers.append(False if fails else None if any(a is None or b is None for a, b in pairs) else True)
     return True if True in answers else None if None in answers else False
 
 

@@ -1,4 +1,5 @@
-"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, EXCEPT and INTERSECT, VALUES, CTEs that are used twice, left joins, EXISTS and IN, LIMIT, row_number().
+"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, EXCEPT and INTERSECT, VALUES, CTEs that are
+used twice, outer and lateral joins, subqueries, LIMIT, row_number().
 
 A query is built from the inside out. Every part is a SELECT over nullable integers, valid in Spark and in DuckDB with the same
 meaning; its columns are named ``c0``, ``c1``, ... Joins compare by equality, and sometimes by more than that, or in a cycle.
@@ -54,7 +55,7 @@ class _Writer:
         if depth == 0:
             return self.scan()
         shape = self.random.choice(
-            ["select", "distinct", "group", "group", "join", "join", "outer", "union", "sets", "numbered"]
+            ["select", "distinct", "group", "group", "join", "join", "outer", "lateral", "union", "sets", "numbered"]
         )
         part: Part = getattr(self, shape)(depth)
         return self.top(part) if self.random.random() < 0.2 else part
@@ -117,42 +118,98 @@ class _Writer:
             [f"{one} > 1", f"{one} <> {two}", f"{one} IS NOT NULL", f"({one} IS NULL OR {two} = 1)"]
         )
 
-    def subquery(self, alias: str, width: int, depth: int) -> str:
-        """EXISTS or IN over something, correlated or not."""
+    def correlated(self, alias: str, width: int, depth: int) -> tuple[str, str, int]:
+        """Something with an alias of its own, conditions that may compare it with a row around it, and how many columns it has."""
         self.number += 1
         inner = f"q{self.number}"
         source, inner_width = self.relation(max(1, depth - 1), inner)
-        equal = f"{self.column(inner, inner_width)} {self.equals()} {self.column(alias, width)}"
-        conditions = [equal] * self.random.randint(0, 1)
+        conditions = []
+        if self.random.random() < 0.7:
+            by = self.random.choice((self.equals(), self.equals(), self.equals(), "<", "<>", ">="))
+            conditions.append(f"{self.column(inner, inner_width)} {by} {self.column(alias, width)}")
         conditions += [self.condition(inner, inner_width)] * self.random.randint(0, 1)
+        if depth > 1 and self.random.random() < 0.25:
+            outer = self.random.choice(((alias, width), (inner, inner_width)))
+            conditions.append(self.subquery(*outer, depth - 1))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return inner, f"{source}{where}", inner_width
+
+    def subquery(self, alias: str, width: int, depth: int) -> str:
+        """A condition with EXISTS, IN, ANY, ALL or a scalar subquery, correlated or not."""
+        inner, rows, inner_width = self.correlated(alias, width, depth)
         negation = self.random.choice(("", "NOT "))
-        if self.random.random() < 0.5:
-            limit = " LIMIT 1" if self.random.random() < 0.2 else ""
-            return f"{negation}EXISTS (SELECT 1 FROM {source}{where}{limit})"
+        kind = self.random.choice(("exists", "exists", "in", "in", "pair", "any", "scalar"))
         tested = self.column(inner, inner_width)
-        return f"{self.value(alias, width)} {negation}IN (SELECT {tested} FROM {source}{where})"
+        if kind == "exists":
+            limit = " LIMIT 1" if self.random.random() < 0.2 else ""
+            return f"{negation}EXISTS (SELECT 1 FROM {rows}{limit})"
+        if kind == "scalar":
+            return (
+                f"{self.value(alias, width)} {self.random.choice(('=', '<', '>='))} {self.scalar(alias, width, depth)}"
+            )
+        if kind == "any":
+            by = self.random.choice(("=", "<>", "<", "<=", ">", ">="))
+            return f"{self.value(alias, width)} {by} {self.random.choice(('ANY', 'ALL'))} (SELECT {tested} FROM {rows})"
+        if kind == "pair":  # which DuckDB takes where it is not correlated
+            source, inner_width = self.relation(max(1, depth - 1), inner)
+            operands = f"({self.column(alias, width)}, {self.value(alias, width)})"
+            return f"{operands} {negation}IN (SELECT {inner}.c0, {self.value(inner, inner_width)} FROM {source})"
+        grouped = f" GROUP BY {tested}" if self.random.random() < 0.2 else ""
+        return f"{self.value(alias, width)} {negation}IN (SELECT {tested} FROM {rows}{grouped})"
+
+    def scalar(self, alias: str, width: int, depth: int) -> str:
+        """A scalar subquery, of an aggregate, so that it has one row."""
+        inner, rows, inner_width = self.correlated(alias, width, depth)
+        column = self.column(inner, inner_width)
+        value = self.random.choice(
+            ["COUNT(*)", f"COUNT({column})", f"SUM({column})", f"SUM({column}) + COUNT(*)", f"COUNT(*) + {alias}.c0"]
+        )
+        having = " HAVING COUNT(*) > 1" if self.random.random() < 0.15 else ""
+        return f"(SELECT CAST({value} AS INT) FROM {rows}{having})"
+
+    def tested(self, alias: str, width: int, depth: int) -> str:
+        """A condition with subqueries, some of them below OR, NOT or CASE."""
+        first = self.subquery(alias, width, depth)
+        other = self.condition(alias, width)
+        shape = self.random.choice(
+            ("{0}", "{0}", "{0}", "({0}) OR ({1})", "NOT ({0})", "CASE WHEN {0} THEN {1} ELSE TRUE END")
+        )
+        return shape.format(first, other)
+
+    def item(self, alias: str, width: int, depth: int) -> str:
+        """A column that is computed, now and then by a subquery."""
+        chance = self.random.random()
+        if chance < 0.08:
+            return self.scalar(alias, width, depth)
+        if chance < 0.14:
+            return f"CAST({self.subquery(alias, width, depth)} AS INT)"
+        return self.value(alias, width)
 
     def select(self, depth: int) -> Part:
         source, width = self.relation(depth, "x")
         count = self.random.randint(1, 3)
-        items = ", ".join(f"{self.value('x', width)} AS c{i}" for i in range(count))
+        items = ", ".join(f"{self.item('x', width, depth)} AS c{i}" for i in range(count))
         conditions = [self.condition("x", width)] * (self.random.random() < 0.4)
-        conditions += [self.subquery("x", width, depth) for _ in range(self.random.choice((0, 0, 1, 1, 2)))]
+        conditions += [self.tested("x", width, depth) for _ in range(self.random.choice((0, 0, 1, 1, 2)))]
         where = f" WHERE {' AND '.join(f'({c})' for c in conditions)}" if conditions else ""
         return Part(f"SELECT {items} FROM {source}{where}", count)
 
     def outer(self, depth: int) -> Part:
-        """Left joins, one after another."""
+        """Outer joins, one after another."""
         sources = [("x", *self.relation(depth, "x"))]
         text = sources[0][1]
         for alias in ("y", "z")[: self.random.choice((1, 1, 2))]:
             source, width = self.relation(self.random.randint(1, depth), alias)
             other, _, other_width = self.random.choice(sources)
-            conditions = [f"{self.value(other, other_width)} {self.equals()} {self.column(alias, width)}"]
-            conditions += [self.condition(alias, width)] * (self.random.random() < 0.3)
-            conditions += [f"{self.column('x', sources[0][2])} > 0"] * (self.random.random() < 0.2)
-            text += f" LEFT JOIN {source} ON {' AND '.join(conditions)}"
+            kind = self.random.choice(("LEFT", "LEFT", "LEFT", "RIGHT", "FULL"))
+            by = self.equals()
+            if kind != "FULL" and self.random.random() < 0.15:
+                by = self.random.choice(("<", "<>", ">="))
+            conditions = [f"{self.value(other, other_width)} {by} {self.column(alias, width)}"]
+            if kind != "FULL":
+                conditions += [self.condition(alias, width)] * (self.random.random() < 0.3)
+                conditions += [f"{self.column('x', sources[0][2])} > 0"] * (self.random.random() < 0.2)
+            text += f" {kind} JOIN {source} ON {' AND '.join(conditions)}"
             sources.append((alias, source, width))
         count = self.random.randint(1, 3)
         items = ", ".join(
@@ -160,6 +217,21 @@ class _Writer:
         )
         where = f" WHERE {self.condition(*self.random.choice([(a, w) for a, _, w in sources]))}"
         return Part(f"SELECT {items} FROM {text}{where if self.random.random() < 0.3 else ''}", count)
+
+    def lateral(self, depth: int) -> Part:
+        """A join with a subquery that is computed for every row before it."""
+        source, width = self.relation(depth, "x")
+        inner, rows, inner_width = self.correlated("x", width, depth)
+        column = self.column(inner, inner_width)
+        shape = self.random.choice(("rows", "rows", "groups", "one"))
+        if shape == "rows":
+            right = f"SELECT {column} AS c0, {self.value('x', width)} AS c1 FROM {rows}"
+        elif shape == "groups":
+            right = f"SELECT {column} AS c0, CAST(COUNT(*) AS INT) AS c1 FROM {rows} GROUP BY {column}"
+        else:
+            right = f"SELECT CAST(SUM({column}) AS INT) AS c0, CAST(COUNT(*) AS INT) AS c1 FROM {rows}"
+        join = self.random.choice((f", LATERAL ({right}) y", f" LEFT JOIN LATERAL ({right}) y ON TRUE"))
+        return Part(f"SELECT {self.column('x', width)} AS c0, y.c0 AS c1, y.c1 AS c2 FROM {source}{join}", 3)
 
     def distinct(self, depth: int) -> Part:
         part = self.select(depth)
