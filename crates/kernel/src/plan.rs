@@ -62,6 +62,15 @@ pub enum Stage {
     },
     /// The first rows of an order.
     TopK(TopK),
+    /// Each row as often as it says itself.
+    Repeat {
+        /// The stage read.
+        input: usize,
+        /// How often, a BIGINT over its columns.
+        count: Expr,
+    },
+    /// Rows that never change.
+    Values(Values),
     /// The rows of several stages.
     Union {
         /// The stages read.
@@ -81,7 +90,11 @@ impl Stage {
                 found
             }
             Self::Aggregate(aggregate) => vec![aggregate.input],
-            Self::Map { input, .. } | Self::Filter { input, .. } | Self::Distinct { input } => vec![*input],
+            Self::Map { input, .. }
+            | Self::Filter { input, .. }
+            | Self::Distinct { input }
+            | Self::Repeat { input, .. } => vec![*input],
+            Self::Values(_) => Vec::new(),
             Self::TopK(top_k) => vec![top_k.input],
             Self::Union { inputs } => inputs.clone(),
         }
@@ -97,12 +110,21 @@ pub struct MapColumn {
     pub expression: Expr,
 }
 
+/// Rows that never change.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Values {
+    /// Their columns.
+    pub columns: Vec<Column>,
+    /// Constant expressions, one per column.
+    pub rows: Vec<Vec<Expr>>,
+}
+
 /// The rows from one rank of an order to another.
 #[derive(Clone, Debug, Deserialize)]
 pub struct TopK {
     /// The stage read.
     pub input: usize,
-    /// Positions of the columns by whose values rows are ordered apart from others; none so far.
+    /// Positions of the columns by whose values rows are ordered apart from others.
     pub partition: Vec<usize>,
     /// What rows are ordered by; those that are equal there, by their other columns.
     pub order: Vec<SortColumn>,
@@ -110,6 +132,9 @@ pub struct TopK {
     pub limit: Option<u64>,
     /// How many rows before them are left out.
     pub offset: u64,
+    /// The name of a last column, an INT, with the rank of the row in its partition, from 1.
+    #[serde(default)]
+    pub rank: Option<String>,
 }
 
 /// A column that rows are ordered by.

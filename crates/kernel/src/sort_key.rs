@@ -4,6 +4,7 @@
 //! Representation: every column of the row once: those of ORDER BY in its order and direction, then the others, ascending, NULL first. A value
 //! is a marker, which says whether it is NULL, and its bytes: numbers in as many as their type takes, the highest first, so shifted that
 //! negative ones come first; texts with 0 written as 0 255, ended by 0 0. The bytes of a descending value are inverted.
+//! Columns that part the rows come before those of ORDER BY, so that the keys of a partition have a beginning in common.
 //! Invariants: K1, keys are equal iff the rows are; K2, keys compare as Spark orders the rows: texts by bytes, NaN above all numbers, decimals
 //! by value; rows that ORDER BY leaves equal compare by their other columns, in their order; K3, no key begins another.
 //! Cost: linear in the bytes of the row.
@@ -34,19 +35,42 @@ pub struct RowOrder {
     types: Vec<DataType>,
     /// All columns, the most significant first.
     columns: Vec<SortColumn>,
+    /// How many of the first columns say the partition of a row.
+    leading: usize,
 }
 
 impl RowOrder {
     /// Rows of these types by these columns; what is equal there is ordered by the others.
     pub fn new(types: &[DataType], by: &[SortColumn]) -> Self {
+        Self::partitioned(types, &[], by)
+    }
+
+    /// As `new`, for rows that some columns part: these come first, ascending, NULL first.
+    pub fn partitioned(types: &[DataType], partition: &[usize], by: &[SortColumn]) -> Self {
         let mut columns: Vec<SortColumn> = Vec::with_capacity(types.len());
-        let rest = (0..types.len()).map(|column| SortColumn { column, descending: false, nulls_first: true });
-        for column in by.iter().copied().chain(rest) {
+        let ascending = |column| SortColumn { column, descending: false, nulls_first: true };
+        let all = partition.iter().copied().map(ascending).chain(by.iter().copied());
+        for column in all.chain((0..types.len()).map(ascending)) {
             if columns.iter().all(|known| known.column != column.column) {
                 columns.push(column);
             }
         }
-        Self { types: types.to_vec(), columns }
+        let leading = columns.iter().take_while(|column| partition.contains(&column.column)).count();
+        Self { types: types.to_vec(), columns, leading }
+    }
+
+    /// How many of the first bytes of a key say the partition of its row.
+    pub fn partition_len(&self, key: &[u8]) -> usize {
+        let mut rest = key;
+        for &SortColumn { column, .. } in &self.columns[..self.leading] {
+            let (marker, after) = rest.split_first().expect("a key has a marker per column");
+            rest = match *marker {
+                VALUE if is_text(self.types[column]) => after_text(after),
+                VALUE => &after[width_of(self.types[column])..],
+                _ => after,
+            };
+        }
+        key.len() - rest.len()
     }
 
     /// The key of a row given as words.
@@ -285,6 +309,18 @@ impl Part {
             }
         };
         Chunk { columns: self.columns.into_iter().zip(&order.types).map(column).collect(), weights: self.weights }
+    }
+}
+
+/// What is behind an ascending text.
+fn after_text(bytes: &[u8]) -> &[u8] {
+    let mut at = 0;
+    loop {
+        match (bytes[at], bytes.get(at + 1)) {
+            (0, Some(255)) => at += 2,
+            (0, _) => return &bytes[at + 2..],
+            _ => at += 1,
+        }
     }
 }
 

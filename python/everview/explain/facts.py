@@ -26,9 +26,11 @@ from everview.query.logical_view import (
     GroupAggregate,
     LogicalView,
     Map,
+    Repeat,
     Stage,
     TopK,
     Union,
+    Values,
     inputs_of,
 )
 from everview.trees.join_tree import EdgeKind, JoinTree, lookups
@@ -48,6 +50,8 @@ STATE = {
     "filter": "",
     "union": "",
     "topk": "the {rows} in order, inside the limit and outside, so that the next comes in when one leaves",
+    "repeat": "",
+    "values": "its rows",
 }
 """What a finishing operator keeps."""
 
@@ -58,6 +62,8 @@ _OPERATORS = {
     Distinct: "distinct",
     Union: "union",
     TopK: "topk",
+    Repeat: "repeat",
+    Values: "values",
 }
 
 Facts = dict[str, Any]
@@ -253,5 +259,15 @@ def operator_text(stage: Stage) -> str:
             "all rows" if stage.limit is None else f"the first {stage.limit}" if stage.limit != 1 else "the first row"
         )
         after = f" after {stage.offset}" if stage.offset else ""
-        return f"{limit}{after} by {by + ', then by ' if by else ''}all columns"
+        per = f" per {', '.join(stage.partition_names)}" if stage.partition else ""
+        numbered = (
+            f"; {stage.columns[-1].name} = its number, each change of which is a change of the row"
+            if stage.numbered
+            else ""
+        )
+        return f"{limit}{after}{per} by {by + ', then by ' if by else ''}all columns{numbered}"
+    if isinstance(stage, Repeat):
+        return f"each row {expression_text(stage.count)} times"
+    if isinstance(stage, Values):
+        return f"{len(stage.rows)} constant {'row' if len(stage.rows) == 1 else 'rows'}"
     return "the rows of all of them" if isinstance(stage, Union) else "each row once"

@@ -29,9 +29,11 @@ from everview.query.logical_view import (
     LogicalView,
     Map,
     OutputColumn,
+    Repeat,
     Stage,
     TopK,
     Union,
+    Values,
 )
 from everview.query.logical_view import inputs_of as stages_below
 from everview.query.names import unique_name
@@ -50,7 +52,9 @@ from everview.relational.plan import (
 )
 from everview.relational.plan import Distinct as DistinctRows
 from everview.relational.plan import Filter as FilterRows
+from everview.relational.plan import Repeat as RepeatRows
 from everview.relational.plan import TopK as TopRows
+from everview.relational.plan import Values as ValueRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -90,7 +94,14 @@ class Extractor:
             case UnionAll():
                 self._union(node, names)
             case TopRows(input=below):
-                self._top(node, self.rows(below, names))
+                self._top(node, self.rows(below, names[: len(below.columns)]), names)
+            case ValueRows():
+                columns = zip(names, node.columns, strict=True)
+                self.stages.append(Values(node.rows, tuple(OutputColumn(n, c.type, c.nullable) for n, c in columns)))
+            case RepeatRows(input=below):
+                stage = self.rows(below, names)
+                count = over(node.count, self._columns(below, stage))
+                self.stages.append(Repeat(stage, count, self.stages[stage].columns))
             case _:
                 self._project(node, list(zip(names, node.columns, strict=True)))
         return len(self.stages) - 1
@@ -121,9 +132,11 @@ class Extractor:
             case DistinctRows():
                 return (frozenset(c.name for c in columns.values()),)
             case TopRows(limit=1):
-                return (frozenset(),)
+                return (frozenset(columns[node.columns[i]].name for i in node.partition),)
             case TopRows(input=below):
                 return self._keys(below, columns)
+            case ValueRows(rows=(_,)):
+                return (frozenset(),)
             case _:
                 return ()
 
@@ -269,8 +282,21 @@ class Extractor:
         )
         self.stages.append(Union(inputs, columns))
 
-    def _top(self, node: TopRows, below: int) -> None:
-        self.stages.append(TopK(below, node.order, node.limit, node.offset, self.stages[below].columns))
+    def _warn_of_numbers(self, node: TopRows) -> None:
+        if node.limit is None:
+            rows = "its partition" if node.partition else "the query"
+            self.warnings.append(
+                f"row_number() is shown for all rows: a row that comes or goes changes the number of every row behind it in {rows}, and "
+                "each of these changes is part of the delta; with a condition on the number, as in QUALIFY ... <= 10, only those are kept up"
+            )
+
+    def _top(self, node: TopRows, below: int, names: Sequence[str]) -> None:
+        columns = self.stages[below].columns
+        if node.rank is not None:
+            columns += (OutputColumn(names[-1], node.rank.type, node.rank.nullable),)
+            self._warn_of_numbers(node)
+        numbered = node.rank is not None
+        self.stages.append(TopK(below, node.order, node.limit, node.offset, columns, node.partition, numbered))
         joined = joined_below(self.stages, below)
         if joined and node.limit != 0:
             atoms = ", ".join(f"`{name}`" for name in joined)
@@ -287,7 +313,7 @@ def joined_below(stages: Sequence[Stage], stage: int) -> tuple[str, ...]:
         case Core(query=query):
             atoms = tuple(atom.name for atom in query.result_atoms)
             return atoms if len(atoms) > 1 and not query.distinct else ()
-        case GroupAggregate() | Distinct() | TopK():
+        case GroupAggregate() | Distinct() | TopK() | Values():
             return ()
         case _:
             return tuple(dict.fromkeys(atom for below in stages_below(found) for atom in joined_below(stages, below)))

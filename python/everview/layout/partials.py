@@ -38,9 +38,12 @@ def gathers(stage: Stage) -> bool:
 def split_stage(stage: Stage, at: int) -> Split:
     """Split a stage that gathers; the partial one will be stage number ``at``, and the merging ones follow it."""
     if isinstance(stage, TopK):
-        most = None if stage.limit is None else stage.limit + stage.offset
-        first = replace(stage, limit=most, offset=0)
-        return Split(first, (Core(reading(at, stage.columns)), replace(stage, input=at + 1)))
+        columns = stage.columns[:-1] if stage.numbered else stage.columns
+        first: Stage = Map(stage.input, tuple((c.name, ColumnRef(c.name, c.type, c.nullable)) for c in columns))
+        if stage.limit is not None:
+            most = stage.limit + stage.offset
+            first = replace(stage, limit=most, offset=0, columns=columns, numbered=False)
+        return Split(first, (Core(reading(at, columns)), replace(stage, input=at + 1)))
     if not isinstance(stage, GroupAggregate):
         return Split(stage, (Core(reading(at, stage.columns, distinct=True)),))
     partials = _Partials(stage)

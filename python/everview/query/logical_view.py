@@ -135,6 +135,8 @@ class TopK:
     """The rows of the input after the first ``offset`` of an order, at most ``limit`` (None: all).
 
     Rows that ``order`` leaves equal are ordered by all their columns. Keeps the rows of its input, those outside, too.
+    ``partition``: positions of the columns that part the rows; each part has an order and a limit of its own. ``numbered``: the last column
+    is not one of the input, but the number of the row in its part.
     """
 
     input: int
@@ -142,9 +144,32 @@ class TopK:
     limit: int | None
     offset: int
     columns: tuple[OutputColumn, ...]
+    partition: tuple[int, ...] = ()
+    numbered: bool = False
+
+    @property
+    def partition_names(self) -> tuple[str, ...]:
+        return tuple(self.columns[i].name for i in self.partition)
 
 
-Stage = Core | GroupAggregate | Map | Filter | Distinct | Union | TopK
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Each row of the input as often as ``count`` says; not at all where that is NULL or below 1."""
+
+    input: int
+    count: Expression
+    columns: tuple[OutputColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Rows of constants, which never change."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+    columns: tuple[OutputColumn, ...]
+
+
+Stage = Core | GroupAggregate | Map | Filter | Distinct | Union | TopK | Repeat | Values
 
 
 def inputs_of(stage: Stage) -> tuple[int, ...]:
@@ -154,6 +179,8 @@ def inputs_of(stage: Stage) -> tuple[int, ...]:
             return tuple(dict.fromkeys(a.source.stage for a in query.atoms if isinstance(a.source, StageSource)))
         case Union(inputs=inputs):
             return tuple(dict.fromkeys(inputs))
+        case Values():
+            return ()
         case _:
             return (stage.input,)
 
@@ -185,7 +212,9 @@ class LogicalView:
         last = self.stages[-1]
         while isinstance(last, Map):
             last = self.stages[last.input]
-        return tuple(key.text([c.name for c in last.columns]) for key in last.order) if isinstance(last, TopK) else ()
+        if not isinstance(last, TopK) or last.partition:
+            return ()
+        return tuple(key.text([c.name for c in last.columns]) for key in last.order)
 
     @property
     def expressions(self) -> Iterator[Expression]:
@@ -202,5 +231,9 @@ class LogicalView:
                     yield from (e for _, e in expressions)
                 case Filter(predicate=predicate):
                     yield predicate
+                case Repeat(count=count):
+                    yield count
+                case Values(rows=rows):
+                    yield from (e for row in rows for e in row)
                 case Distinct() | Union() | TopK():
                     pass

@@ -21,9 +21,11 @@ from everview.relational.plan import (
     Lateral,
     Node,
     Project,
+    Repeat,
     Scan,
     TopK,
     UnionAll,
+    Values,
 )
 
 
@@ -45,7 +47,7 @@ class _Renumbering:
 
     def node(self, node: Node) -> Node:
         match node:
-            case Scan():
+            case Scan() | Values():
                 return replace(node, columns=self._new(node.columns))
             case Filter():
                 return Filter(self.node(node.input), self._conditions(node.conditions))
@@ -75,7 +77,11 @@ class _Renumbering:
             case Distinct():
                 return Distinct(self.node(node.input))
             case TopK():
-                return TopK(self.node(node.input), node.order, node.limit, node.offset)
+                below = self.node(node.input)
+                rank = None if node.rank is None else self._new([node.rank])[0]
+                return TopK(below, node.order, node.limit, node.offset, partition=node.partition, rank=rank)
+            case Repeat():
+                return Repeat(self.node(node.input), self._over(node.count))
             case UnionAll():
                 inputs = tuple(self.node(below) for below in node.inputs)
                 return UnionAll(inputs, self._new(node.columns))

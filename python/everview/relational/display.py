@@ -17,11 +17,15 @@ from everview.relational.plan import (
     Lateral,
     Node,
     Project,
+    Repeat,
     Scan,
     TopK,
     UnionAll,
+    Values,
     inputs_of,
 )
+
+_SHOWN_ROWS = 5
 
 
 def plan_text(node: Node) -> str:
@@ -77,7 +81,15 @@ def _line(node: Node) -> str:
             named = [expression_text(column) for column in node.columns]
             by = ", ".join(key.text(named) for key in node.order) or "all columns"
             limit = "ALL" if node.limit is None else node.limit
-            return f"top {limit}{f' after {node.offset}' if node.offset else ''} by {by}"
+            per = f" per ({', '.join(named[i] for i in node.partition)})" if node.partition else ""
+            rank = "" if node.rank is None else f", numbered {expression_text(node.rank)}"
+            return f"top {limit}{f' after {node.offset}' if node.offset else ''}{per} by {by}{rank}"
+        case Values():
+            rows = [f"({', '.join(map(expression_text, row))})" for row in node.rows[:_SHOWN_ROWS]]
+            more = ["..."] if len(node.rows) > _SHOWN_ROWS else []
+            return f"values ({_listed(node.columns)}): {', '.join(rows + more)}"
+        case Repeat():
+            return f"repeat {expression_text(node.count)} times"
         case UnionAll():
             return f"union all ({_listed(node.columns)})"
 

@@ -220,7 +220,8 @@ class TopK:
 
     ``order``: positions of columns. Rows that are equal there are ordered by all columns of the input, one after another,
     ascending with NULL first; so no rule may change these columns. ``path``: the aliases of the derived tables that it is in.
-    ``partition``: positions of columns; rows that are equal there, NULL being a value, are ordered and cut by themselves.
+    ``partition``: positions of columns; rows that agree on them are ordered, limited and numbered apart from others, NULLs being equal.
+    ``rank``: a last column with the number of the row in its partition, from 1.
     """
 
     input: Node
@@ -229,13 +230,38 @@ class TopK:
     offset: int
     path: tuple[str, ...] = field(default=(), compare=False)
     partition: tuple[int, ...] = field(default=(), metadata=ADDED)
+    rank: PlanColumn | None = field(default=None, metadata=ADDED)
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return self.input.columns if self.rank is None else (*self.input.columns, self.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Rows that are written in the text, one constant expression per column; without columns and with one row: no FROM.
+
+    ``path``: its alias, as of a scan.
+    """
+
+    rows: tuple[tuple[Expression, ...], ...]
+    columns: tuple[PlanColumn, ...]
+    path: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Every row of the input as often as ``count``, a BIGINT, says; not at all where that is NULL or below 1."""
+
+    input: Node
+    count: Expression
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
         return self.input.columns
 
 
-Node = Scan | Filter | Project | Join | Lateral | Apply | Aggregate | Distinct | UnionAll | TopK
+Node = Scan | Values | Filter | Project | Join | Lateral | Apply | Aggregate | Distinct | UnionAll | TopK | Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +281,7 @@ class Query:
 def inputs_of(node: Node) -> tuple[Node, ...]:
     """The nodes that a node reads."""
     match node:
-        case Scan():
+        case Scan() | Values():
             return ()
         case Join(left=left, right=right) | Lateral(left=left, right=right):
             return (left, right)
@@ -272,7 +298,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     if all(a is b for a, b in zip(inputs_of(node), inputs, strict=True)):
         return node
     match node:
-        case Scan():
+        case Scan() | Values():
             return node
         case Join() | Lateral():
             left, right = inputs
@@ -298,8 +324,10 @@ def nodes_of(node: Node) -> Iterator[Node]:
 def expressions_of(node: Node) -> Iterator[Expression]:
     """The expressions of a node itself."""
     match node:
-        case Scan() | Distinct() | UnionAll() | TopK():
+        case Scan() | Values() | Distinct() | UnionAll() | TopK():
             pass
+        case Repeat(count=count):
+            yield count
         case Filter(conditions=conditions) | Join(conditions=conditions) | Lateral(conditions=conditions):
             yield from (c.expression for c in conditions)
         case Project(items=items):
@@ -314,8 +342,10 @@ def expressions_of(node: Node) -> Iterator[Expression]:
 def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> Node:
     """The node with its own expressions changed."""
     match node:
-        case Scan() | Distinct() | UnionAll() | TopK():
+        case Scan() | Values() | Distinct() | UnionAll() | TopK():
             return node
+        case Repeat(count=count):
+            return replace(node, count=change(count))
         case Filter(conditions=conditions) | Join(conditions=conditions) | Lateral(conditions=conditions):
             changed = tuple(replace(c, expression=change(c.expression)) for c in conditions)
             return replace(node, conditions=changed)

@@ -33,6 +33,7 @@ from everview.relational.plan import (
     JoinKind,
     Node,
     Project,
+    Repeat,
     TopK,
     UnionAll,
     as_nullable,
@@ -81,6 +82,9 @@ class Dependent:
                 rows, given = self._exact(below)
                 places = tuple(range(len(below.columns), len(rows.columns)))
                 return replace(node, input=rows, partition=(*node.partition, *places)), given
+            case Repeat(input=below, count=times):
+                rows, given = self.rows(below)
+                return Repeat(rows, over(times, given)), given
             case UnionAll():
                 parts = [self._exact(below) for below in node.inputs]
                 made = {c: new_column(self.ids, c) for c in self.columns}

@@ -4,6 +4,7 @@
     filter[p](project[f](R))          =  project[f](filter[p of f](R))
     join[p](project[f](R), S)         =  project[f, S.*](join[p of f](R, S))      on the right of LEFT for bare columns only
     aggregate[k; a](project[f](R))    =  aggregate[k of f; a of f](R)
+    repeat[n](project[f](R))          =  project[f](repeat[n of f](R))
 
 So nothing is left of a derived table that only selects, joins and computes: its scans are part of the block around it.
 An expression that is used twice stays one value (expressions are DAGs), so plans grow by the text alone. Expressions
@@ -25,9 +26,11 @@ from everview.relational.plan import (
     JoinKind,
     Node,
     Project,
+    Repeat,
     Scan,
     TopK,
     UnionAll,
+    Values,
 )
 
 _Computed = Mapping[PlanColumn, Expression]
@@ -48,7 +51,7 @@ def _project(node: Node, computed: _Computed, columns: tuple[PlanColumn, ...]) -
 def _pull(node: Node) -> tuple[Node, _Computed]:
     """A node without projections on top, and the columns that are to be computed from it."""
     match node:
-        case Scan():
+        case Scan() | Values():
             return node, {}
         case Filter(input=below):
             inner, computed = _pull(below)
@@ -65,6 +68,9 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
             return replace(node, input=inner, keys=keys, calls=calls), {}
         case Distinct(input=below) | TopK(input=below):
             return replace(node, input=inline_projections(below)), {}
+        case Repeat(input=below):
+            inner, computed = _pull(below)
+            return replace(node, input=inner, count=_over(node.count, computed)), computed
         case UnionAll():
             return replace(node, inputs=tuple(inline_projections(below) for below in node.inputs)), {}
         case _:

@@ -26,7 +26,6 @@ from everview.relational.plan import (
     Project,
     Query,
     Scan,
-    UnionAll,
     columns_read,
 )
 from everview.schema.datatype import BOOLEAN
@@ -43,8 +42,11 @@ from everview.sql.bind_order import (
     over_columns,
     ranks_of,
 )
+from everview.sql.bind_sets import bind_set_operation
 from everview.sql.bind_subqueries import Subqueries
-from everview.sql.coercion import cast_to, coalesce, compare, condition, unify
+from everview.sql.bind_values import ONE_ROW, bind_values
+from everview.sql.bind_windows import WindowCollector
+from everview.sql.coercion import coalesce, compare, condition
 from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.nesting import room_to_recurse, too_deep
@@ -56,7 +58,6 @@ from everview.sql.spans import keyword_span, parse_query, source_of, span_of, te
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from everview.schema.datatype import DataType
     from everview.schema.table import Table
 
 
@@ -122,7 +123,6 @@ _REFUSED_CLAUSES = {
     "sort": ("ORDER_BY", "SORT BY"),
     "cluster": ("ORDER_BY", "CLUSTER BY"),
     "distribute": ("ORDER_BY", "DISTRIBUTE BY"),
-    "qualify": ("QUALIFY", "QUALIFY"),
     "windows": ("WINDOW_FUNCTION", "WINDOW"),
     "laterals": ("TABLE_EXPRESSION", "LATERAL VIEW"),
     "sample": ("TABLE_EXPRESSION", "TABLESAMPLE"),
@@ -136,6 +136,7 @@ _SELECT_PARTS = {
     "where",
     "group",
     "having",
+    "qualify",
     "distinct",
     "with_",
     "hint",
@@ -165,7 +166,7 @@ class Binder:
 
     def query(self, query: exp.Expr, around: Around) -> Query:
         """The plan of a query, which may stand in parentheses; clauses that none may have are refused."""
-        if not isinstance(query, exp.Select | exp.Subquery | exp.SetOperation):
+        if not isinstance(query, exp.Select | exp.Subquery | exp.SetOperation | exp.Values):
             raise reject("TABLE_EXPRESSION", self.sql, query, name=f"`{text_of(query, self.sql)}`")
         with_ = query.args.get("with_")
         if with_ is not None:
@@ -173,7 +174,12 @@ class Binder:
         self._refuse_clauses(query)
         if isinstance(query, exp.Select):
             return self._block(query, around)
-        found = self.query(query.this, around) if isinstance(query, exp.Subquery) else self._union(query, around)
+        if isinstance(query, exp.Subquery):
+            found = self.query(query.this, around)
+        elif isinstance(query, exp.Values):
+            found = bind_values(query, self, around.path)
+        else:
+            found = bind_set_operation(query, self, lambda side: self.query(side, around), around.path)
         if not any(query.args.get(clause) for clause in ORDER_CLAUSES):
             return found
         items = _as_items(found)
@@ -185,9 +191,8 @@ class Binder:
             if value and part not in _SELECT_PARTS:
                 raise reject("UNSUPPORTED_CLAUSE", self.sql, select, name=part.strip("_").upper())
         from_ = select.args.get("from_")
-        if from_ is None:
-            raise reject("NO_FROM", self.sql, select)
-        bound = self._joined(self._from_item(from_.this, around), select.args.get("joins") or [], around)
+        first = _From(ONE_ROW, Scope(self.sql)) if from_ is None else self._from_item(from_.this, around)
+        bound = self._joined(first, select.args.get("joins") or [], around)
         bound.scope.outer = around.outer
         where = select.args.get("where")
         if where is not None:
@@ -205,12 +210,16 @@ class Binder:
         lowering = ExpressionLowering(
             self.sql, lambda column: scope.resolve(column, aliases), collector.lower, subqueries.bind
         )
+        windows = WindowCollector(self)
+        lowering.window = windows.lower
         items = self._items(select, scope, lowering, aliases)
+        windows.bind_qualify(select.args.get("qualify"), lowering)
         distinct, ranks = self._is_distinct(select), ranks_of(select, self.sql)
         names = output_first(self.sql, items, lambda column: scope.resolve(column, aliases))
         ordering = ExpressionLowering(
             self.sql, names, lambda _, *call: collector.lower(lowering, *call), subqueries.bind
         )
+        ordering.window = windows.lower
         keys = order_keys(select, self.sql, items, ordering.lower)
         selected = items if distinct or ranks is None else [*items, *_not_selected(keys, items, self.sql)]
         node = bound.node
@@ -219,11 +228,13 @@ class Binder:
             grouping.bind_keys(group, items)
         if having is not None:
             grouping.bind_having(having)
-        computed = selected
+        computed = [*selected, *windows.read(SelectItem)]
         if group is not None or having is not None or collector.calls:
-            node, computed = grouping.above(node, selected, path)
+            node, computed = grouping.above(node, computed, path)
         else:
             node = subqueries.onto(node)
+        if windows:
+            node, computed = windows.above(node, computed[: len(selected)], computed[len(selected) :], path)
         node = Project(node, tuple((self.column(i.expression, i.name), i.expression) for i in computed))
         keys = [over_columns(key, selected, node.columns) for key in keys]
         if distinct:
@@ -241,54 +252,6 @@ class Binder:
 
     def _ordered(self, query: Query, keys: Sequence[Key], ranks: Ranks | None, path: tuple[str, ...]) -> Query:
         return ordered_query(query, keys, ranks, self.sql, path=path, column=self.column)
-
-    def _union(self, query: exp.SetOperation, around: Around) -> Query:
-        """UNION [ALL]: columns by position, in the type that both sides have in common, under the names of the first."""
-        if not isinstance(query, exp.Union) or query.args.get("by_name"):
-            name = type(query).__name__.upper() + (" BY NAME" if query.args.get("by_name") else "")
-            raise reject("SET_OPERATION", self.sql, self._operator_span(query), name=name)
-        parts: list[exp.Expr] = []
-        open_parts: list[exp.Expr] = [query]
-        while open_parts:  # chains of UNION ALL are deep on the left: no recursion, and one node
-            part = open_parts.pop()
-            if isinstance(part, exp.Union) and (part is query or _continues(part, query)):
-                open_parts += [part.expression, part.this]
-            else:
-                parts.append(part)
-        bound = [self.query(part, around) for part in parts]
-        first = bound[0]
-        for other, part in zip(bound[1:], parts[1:], strict=True):
-            if len(other.names) != len(first.names):
-                message = f"{len(first.names)} columns and {len(other.names)} columns do not make a UNION"
-                raise SchemaError("COLUMN_COUNT", message, sql=self.sql, span=span_of(part))
-        types = [self._common_type([b.node.columns[i] for b in bound], query) for i in range(len(first.names))]
-        inputs = tuple(self._cast(b, types) for b in bound)
-        nullable = [any(n.columns[i].nullable for n in inputs) for i in range(len(types))]
-        columns = tuple(
-            PlanColumn(self.new_id(), t, null, name) for t, null, name in zip(types, nullable, first.names, strict=True)
-        )
-        node: Node = UnionAll(inputs, columns, around.path)
-        if query.args.get("distinct"):
-            node = Distinct(node, around.path)
-        return Query(node, first.names, first.spans)
-
-    def _common_type(self, columns: Sequence[Expression], place: exp.Expr) -> DataType:
-        try:
-            return unify(list(columns))[0].type
-        except CoercionError as error:
-            raise mismatch(self.sql, place, str(error)) from None
-
-    def _cast(self, query: Query, types: Sequence[DataType]) -> Node:
-        columns = query.node.columns
-        if [c.type for c in columns] == list(types):
-            return query.node
-        cast = [cast_to(c, t) for c, t in zip(columns, types, strict=True)]
-        return Project(query.node, tuple((self.column(e, n), e) for e, n in zip(cast, query.names, strict=True)))
-
-    def _operator_span(self, query: exp.SetOperation) -> Span:
-        whole = span_of(query)
-        between = Span(span_of(query.this).end, span_of(query.expression).start)
-        return keyword_span(self.sql, between if between.start < between.end else whole, type(query).__name__.upper())
 
     def _with(self, with_: exp.With, around: Around) -> Mapping[str, _Cte]:
         if with_.args.get("recursive"):
@@ -341,6 +304,8 @@ class Binder:
 
     def _relation(self, node: exp.Expr, around: Around) -> _From:
         self._refuse_clauses(node)
+        if isinstance(node, exp.Values):
+            return self._derived(node, node, _alias_columns(node), around.inside(node.alias or "values"))
         if isinstance(node, exp.Subquery):
             return self._derived(node.this, node, _alias_columns(node), around.inside(node.alias or "derived"))
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery) and not node.args.get("view"):
@@ -507,6 +472,8 @@ class Binder:
         return found
 
     def _star(self, node: exp.Expr, scope: Scope) -> list[NamedExpression] | None:
+        if isinstance(node, exp.Star) and not scope.relations:
+            raise reject("NO_FROM", self.sql, node)
         if isinstance(node, exp.Star):
             columns, star, relations = scope.visible, node, scope.relations
         elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
@@ -532,12 +499,6 @@ def _not_selected(keys: Sequence[Key], items: Sequence[SelectItem], sql: str) ->
     known = {item.expression for item in items}
     found = {k.expression: SelectItem(k.name(sql), k.expression, k.span) for k in keys if k.expression not in known}
     return list(found.values())
-
-
-def _continues(part: exp.Union, query: exp.Union) -> bool:
-    """Whether a part of a UNION ALL is one itself, without clauses of its own: their inputs are those of one node."""
-    plain = not any(part.args.get(name) for name in (*_REFUSED_CLAUSES, *ORDER_CLAUSES, "with_", "by_name"))
-    return plain and not part.args.get("distinct") and not query.args.get("distinct")
 
 
 def _filtered(node: Node, conditions: Iterable[Condition]) -> Node:

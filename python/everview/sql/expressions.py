@@ -54,7 +54,9 @@ _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists, exp.Any, 
 
 
 class ExpressionLowering:
-    """Lowers expressions of one query block."""
+    """Lowers expressions of one query block. ``window``: binds window functions, where these are allowed."""
+
+    window: Callable[[ExpressionLowering, exp.Window], Expression] | None = None
 
     def __init__(
         self,
@@ -101,6 +103,8 @@ class ExpressionLowering:
             return self._bind_subquery(self, node)
         if isinstance(node, _SUBQUERIES):
             raise self._subquery(node, _subquery_name(node))
+        if isinstance(node, exp.Window) and self.window is not None:
+            return self.window(self, node)
         if isinstance(node, exp.Window):
             raise reject("WINDOW_FUNCTION", self.sql, node)
         if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentUser | exp.SessionUser):

@@ -60,8 +60,8 @@ REASONS: dict[str, Reason] = {
     ),
     "SET_OPERATION": Reason(
         "{name} is not supported",
-        "of the set operations UNION [ALL] is maintained",
-        "write it with UNION [ALL] or joins",
+        "columns of set operations are matched by position",
+        "list the columns in the same order on both sides",
     ),
     "JOIN_CONDITION": Reason(
         "this condition of {name} is not supported",
@@ -82,11 +82,10 @@ REASONS: dict[str, Reason] = {
         "write LIMIT 10, LIMIT ALL, or LIMIT 10 OFFSET 20",
     ),
     "WINDOW_FUNCTION": Reason(
-        "a window function is not supported",
-        "a change of one row changes the result of many",
-        "supported are aggregates with GROUP BY",
+        "this window function is not supported",
+        "of window functions row_number() OVER ([PARTITION BY ...] ORDER BY ...) is maintained, in SELECT, QUALIFY and ORDER BY",
+        "write aggregates with GROUP BY and join them; the first rows per group by row_number()",
     ),
-    "QUALIFY": Reason("QUALIFY is not supported", "it filters on window functions", _QUERY_SHAPE),
     "SUBQUERY_EXPRESSION": Reason(
         "{name} is not supported",
         "subqueries stand in the SELECT list, WHERE, GROUP BY, HAVING, ORDER BY and, reading one side, in ON",
@@ -94,7 +93,7 @@ REASONS: dict[str, Reason] = {
     ),
     "RECURSIVE_CTE": Reason("WITH RECURSIVE is not supported", "recursion is not maintained", _QUERY_SHAPE),
     "NO_FROM": Reason(
-        "a query without FROM is not supported", "there is nothing to maintain", "select from at least one table"
+        "`*` without FROM has no meaning", "there are no columns to show", "list expressions, or select from a table"
     ),
     "TABLE_EXPRESSION": Reason(
         "{name} in FROM is not supported", "only tables and derived tables can change", "join tables by name"

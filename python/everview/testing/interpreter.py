@@ -33,9 +33,11 @@ from everview.relational.plan import (
     Lateral,
     Node,
     Project,
+    Repeat,
     Scan,
     TopK,
     UnionAll,
+    Values,
     with_columns,
 )
 from everview.schema.arrow import arrow_type
@@ -74,6 +76,18 @@ def _rows(node: Node, tables: Tables) -> pa.RecordBatch:
             return _distinct(_rows(node.input, tables))
         case TopK():
             return _top(node, _rows(node.input, tables))
+        case Values():
+            one = _batch((), (), 1)
+            cells = [[_evaluated(row[i], (), one) for row in node.rows] for i in range(len(node.columns))]
+            arrays = [
+                pa.concat_arrays([pa.array([], arrow_type(c.type)), *a])
+                for c, a in zip(node.columns, cells, strict=True)
+            ]
+            return _batch(node.columns, arrays, len(node.rows))
+        case Repeat():
+            below = _rows(node.input, tables)
+            counts = _evaluated(node.count, node.columns, below).to_pylist()
+            return below.take(pa.array([i for i, count in enumerate(counts) for _ in range(count or 0)], pa.int64()))
         case UnionAll():
             parts = [_rows(below, tables) for below in node.inputs]
             whole = [pa.concat_arrays(arrays) for arrays in zip(*(p.columns[:-1] for p in parts), strict=True)]
@@ -322,13 +336,21 @@ def _top(node: TopK, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Sorted by one column after another, the least significant first: Python's sort is stable."""
     values = _tuples(rows)
     numbers = list(range(rows.num_rows))
-    content = [SortKey(i, descending=False, nulls_first=True) for i in range(len(node.columns))]
+    content = [SortKey(i, descending=False, nulls_first=True) for i in range(len(node.input.columns))]
     for key in reversed([*node.order, *content]):
         null = 2 if key.nulls_first is key.descending else 0
         ranks = [_rank(row[key.position], null) for row in values]
         numbers.sort(key=ranks.__getitem__, reverse=key.descending)
+    partitions: dict[Row, list[int]] = {}
+    for number in numbers:
+        partitions.setdefault(meaning(tuple(values[number][i] for i in node.partition)), []).append(number)
     end = None if node.limit is None else node.offset + node.limit
-    return rows.take(pa.array(numbers[node.offset : end], pa.int64()))
+    kept = [(n, at) for part in partitions.values() for at, n in list(enumerate(part, 1))[node.offset : end]]
+    found = rows.take(pa.array([n for n, _ in kept], pa.int64()))
+    if node.rank is None:
+        return found
+    ranks = pa.array([at for _, at in kept], pa.int32())
+    return _batch(node.columns, [*found.columns[:-1], ranks], len(kept))
 
 
 def _rank(value: Any, null: int) -> tuple[Any, ...]:

@@ -1,5 +1,5 @@
-"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, CTEs that are used twice, outer and
-lateral joins, subqueries, LIMIT.
+"""Random queries of several blocks: groups over groups, joins of grouped derived tables, unions, EXCEPT and INTERSECT, VALUES, CTEs that are
+used twice, outer and lateral joins, subqueries, LIMIT, row_number().
 
 A query is built from the inside out. Every part is a SELECT over nullable integers, valid in Spark and in DuckDB with the same
 meaning; its columns are named ``c0``, ``c1``, ... Joins compare by equality, and sometimes by more than that, or in a cycle.
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TABLES = {"r": ("a", "b"), "s": ("a", "b", "c"), "u": ("a",)}
 SAFE = "IS NOT DISTINCT FROM"  # as Spark and DuckDB both write <=>
+SET_OPERATIONS = ("EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL", "UNION")
 VALUES = (None, 0, 1, 1, 2, 3, 7)
 Row = tuple[int | None, ...]
 Change = tuple[str, Row, int]
@@ -48,12 +49,13 @@ class _Writer:
         self.random = random
         self.ctes: list[tuple[str, Part]] = []
         self.number = 0
+        self.reads_tables = False
 
     def part(self, depth: int) -> Part:
         if depth == 0:
             return self.scan()
         shape = self.random.choice(
-            ["select", "distinct", "group", "group", "join", "join", "outer", "lateral", "union"]
+            ["select", "distinct", "group", "group", "join", "join", "outer", "lateral", "union", "sets", "numbered"]
         )
         part: Part = getattr(self, shape)(depth)
         return self.top(part) if self.random.random() < 0.2 else part
@@ -81,7 +83,21 @@ class _Writer:
             return f"{name} {alias}", below.width
         return f"({below.sql}) {alias}", below.width
 
+    def constants(self) -> Part:
+        """VALUES, or a SELECT without FROM. The first row has no NULL, so that columns have a type."""
+        width = self.random.randint(1, 3)
+        rows: list[list[int | None]] = [[self.random.choice(VALUES[1:]) for _ in range(width)]]
+        if self.random.random() < 0.4:
+            return Part(f"SELECT {', '.join(f'{v} AS c{i}' for i, v in enumerate(rows[0]))}", width)
+        rows += [[self.random.choice(VALUES) for _ in range(width)] for _ in range(self.random.randint(0, 3))]
+        written = [f"({', '.join('NULL' if v is None else str(v) for v in row)})" for row in rows]
+        named = ", ".join(f"c{i}" for i in range(width))
+        return Part(f"SELECT {named} FROM (VALUES {', '.join(written)}) AS v({named})", width)
+
     def scan(self) -> Part:
+        if self.random.random() < 0.12:
+            return self.constants()
+        self.reads_tables = True
         table = self.random.choice(list(TABLES))
         columns = TABLES[table]
         return Part(f"SELECT {', '.join(f'{c} AS c{i}' for i, c in enumerate(columns))} FROM {table}", len(columns))
@@ -277,8 +293,43 @@ class _Writer:
         kind = self.random.choice((" UNION ALL ", " UNION ALL ", " UNION "))
         return Part(kind.join(f"SELECT {listed} FROM ({p.sql}) q" for p in parts), width)
 
+    def sets(self, depth: int) -> Part:
+        """EXCEPT and INTERSECT, also in chains, where INTERSECT binds stronger."""
+        parts = [self.part(self.random.randint(0, depth - 1)) for _ in range(self.random.choice((2, 2, 3)))]
+        width = min(p.width for p in parts)
+        listed = ", ".join(f"c{i}" for i in range(width))
+        text = f"SELECT {listed} FROM ({parts[0].sql}) q"
+        for part in parts[1:]:
+            text += f" {self.random.choice(SET_OPERATIONS)} SELECT {listed} FROM ({part.sql}) q"
+        return Part(text, width)
+
+    def numbered(self, depth: int) -> Part:
+        """row_number() in QUALIFY, in a derived table, or shown. Rows are ordered by all columns in the end, so that only copies are equal."""
+        source, width = self.relation(depth, "x")
+        columns = [f"x.c{i}" for i in range(width)]
+        by = self.random.sample(columns, self.random.randint(0, min(2, width)))
+        partition = f"PARTITION BY {', '.join(by)} " if by else ""
+        ways = ("NULLS FIRST", "NULLS LAST", "DESC NULLS FIRST", "DESC NULLS LAST")
+        keys = [f"{self.value('x', width)} {self.random.choice(ways)}" for _ in range(self.random.randint(0, 1))]
+        keys += [f"{column} {self.random.choice(ways)}" for column in self.random.sample(columns, width)]
+        number = f"row_number() OVER ({partition}ORDER BY {', '.join(keys)})"
+        condition = self.random.choice(("= 1", "= 1", "<= 2", "< 3", "BETWEEN 2 AND 3", "> 1", "<> 2"))
+        items = ", ".join(f"{column} AS c{i}" for i, column in enumerate(columns))
+        shape = self.random.choice(("qualify", "derived", "shown", "all"))
+        if shape == "qualify":
+            also = f" AND {self.condition('x', width)}" if self.random.random() < 0.3 else ""
+            return Part(f"SELECT {items} FROM {source} QUALIFY {number} {condition}{also}", width)
+        inner = f"SELECT {items}, CAST({number} AS INT) AS c{width} FROM {source}"
+        if shape == "all":
+            return Part(inner, width + 1)
+        shown = width + (shape == "shown")
+        listed = ", ".join(f"q.c{i}" for i in range(shown))
+        return Part(f"SELECT {listed} FROM ({inner}) q WHERE q.c{width} {condition}", shown)
+
     def query(self, depth: int) -> str:
         part = self.part(depth)
+        if not self.reads_tables:
+            part = Part(f"SELECT c0 FROM ({part.sql}) q UNION ALL SELECT a AS c0 FROM u", 1)
         ctes = ", ".join(f"{name} AS ({cte.sql})" for name, cte in self.ctes)
         return f"WITH {ctes} {part.sql}" if ctes else part.sql
 
