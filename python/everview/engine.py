@@ -6,7 +6,7 @@ It turns the kernel's refusals into everview's errors, with a way out for each, 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from everview._kernel import (
     Cursor,
@@ -107,9 +107,11 @@ class ExpressionError(Exception):
         self.reason = reason
         self.row = row
 
-    def as_change_error(self, table: str) -> ChangeError:
-        """The refusal of a batch of a table."""
-        return ChangeError(self.code, f"table `{table}`: {self.reason}", hint=_HINTS.get(self.code), table=table)
+    def as_change_error(self, table: str, column: str | None = None) -> ChangeError:
+        """The refusal of a batch of a table, for a value of a column if one is named."""
+        where = f"table `{table}`" if column is None else f"table `{table}`, column `{column}`"
+        named: dict[str, Any] = {} if column is None else {"column": column}
+        return ChangeError(self.code, f"{where}: {self.reason}", hint=_HINTS.get(self.code), table=table, **named)
 
 
 _FAILURE = re.compile(r"\[(\w+)\] (.*) \(row (\d+)\)", re.DOTALL)

@@ -23,6 +23,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Takes pieces of views' deltas: the view, the schema of its result, and rows.
 pub type ViewPieces<'a> = &'a mut dyn FnMut(usize, &SchemaRef, Chunk);
 
+/// How many rows are read at once where all are wanted.
+const READ_ROWS: usize = 1 << 16;
+
 /// Tables, views, and what they share.
 #[derive(Debug, Default)]
 pub struct Database {
@@ -94,6 +97,39 @@ impl Database {
 
     /// Adds a view, built from the tables' rows; returns its position.
     pub fn create_view(&mut self, plan: Plan) -> Result<usize, KernelError> {
+        let mut view = self.build_view(plan, BaseTable::require_all_rows)?;
+        if let Err(error) = view.check(&mut context!(self)) {
+            self.forget(view);
+            return Err(error);
+        }
+        let place = put(&mut self.views, view);
+        self.order.push(place);
+        Ok(place)
+    }
+
+    /// The result of a plan over the tables and views as they are: the schema, and the rows in pieces. It is built as a view would be, read,
+    /// and forgotten within this call: the database is as before, cursors stay fresh.
+    pub fn read_once(&mut self, plan: Plan) -> Result<(SchemaRef, Flow), KernelError> {
+        let mut view = self.build_view(plan, |table, _| table.require_rows_for_query())?;
+        let mut cursor = view.open();
+        let mut rows = Flow::default();
+        let outcome = loop {
+            match view.read(&mut cursor, READ_ROWS, &mut context!(self)) {
+                Ok(Some(flow)) => rows.chunks.extend(flow.chunks),
+                Ok(None) => break Ok((view.schema().clone(), rows)),
+                Err(error) => break Err(error),
+            }
+        };
+        self.forget(view);
+        outcome
+    }
+
+    /// A view that is built, but nowhere yet. `allowed` is asked, with the view's name, for every table that it reads.
+    fn build_view(
+        &mut self,
+        plan: Plan,
+        allowed: impl Fn(&BaseTable, &str) -> Result<(), KernelError>,
+    ) -> Result<View, KernelError> {
         let Self { tables, views, .. } = self;
         let table =
             |name: &str| tables.iter().position(|t| t.as_ref().is_some_and(|t| t.name().eq_ignore_ascii_case(name)));
@@ -103,7 +139,7 @@ impl Database {
         };
         let mut view = View::new(plan, &Surroundings { tables, table: &table, view: &other })?;
         for (_, base) in tables.iter().enumerate().filter(|&(t, _)| view.reads(t)) {
-            base.iter().try_for_each(|base| base.require_all_rows(view.name()))?;
+            base.iter().try_for_each(|base| allowed(base, view.name()))?;
         }
         let staged: Vec<Option<Staged>> =
             (0..tables.len()).map(|t| view.reads(t).then(|| self.table(t).everything())).collect();
@@ -112,14 +148,17 @@ impl Database {
         let built = view.build(scanned, &mut views, &mut context!(self));
         self.views = views;
         if let Err(error) = built {
-            view.release_texts(&mut self.interner);
-            self.interner.sweep();
+            self.forget(view);
             return Err(error);
         }
         self.interner.sweep();
-        let place = put(&mut self.views, view);
-        self.order.push(place);
-        Ok(place)
+        Ok(view)
+    }
+
+    /// Frees the texts of a view that is nowhere.
+    fn forget(&mut self, view: View) {
+        view.release_texts(&mut self.interner);
+        self.interner.sweep();
     }
 
     /// Drops a view that no other reads.

@@ -1,4 +1,4 @@
-"""SQL text to statements: CREATE TABLE, CREATE VIEW, DROP. Everything else is refused by name."""
+"""SQL text to statements: CREATE TABLE, CREATE VIEW, DROP, INSERT, UPDATE, DELETE. Everything else is refused by name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from everview.errors import SchemaError, Span
+from everview.sql.parameters import refuse_parameters
 from everview.sql.reject import reject
 from everview.sql.spans import keyword_span, parse, span_of, text_of
-from everview.sql.statement import CreateTable, CreateView, DropTable, DropView, Statement
+from everview.sql.statement import ChangeRows, CreateTable, CreateView, DropTable, DropView, Statement
 from everview.sql.table import lower_table
 
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ def parse_statements(sql: str) -> tuple[Statement, ...]:
 
 
 def _statement(tree: exp.Expr, sql: str) -> Statement:
+    if isinstance(tree, exp.Insert):
+        return ChangeRows("insert", tree, span_of(tree))
+    if isinstance(tree, exp.Update):
+        return ChangeRows("update", tree, span_of(tree))
+    if isinstance(tree, exp.Delete):
+        return ChangeRows("delete", tree, span_of(tree))
+    refuse_parameters(tree, sql)
     if isinstance(tree, exp.Create) and tree.kind == "TABLE":
         _refuse_flags(tree, sql, ("replace", "OR REPLACE"), ("clone", "CLONE"))
         if tree.expression is not None:
@@ -84,7 +92,7 @@ def _refuse_flags(tree: exp.Expr, sql: str, *flags: tuple[str, str]) -> None:
 
 def _statement_name(tree: exp.Expr, sql: str) -> str:
     words = text_of(tree, sql).upper().split()
-    if isinstance(tree, exp.Select):
+    if isinstance(tree, exp.Query):
         return "SELECT"
     return " ".join(words[:2]) if isinstance(tree, exp.Create | exp.Drop | exp.Alter) else (words or ["?"])[0]
 
