@@ -137,8 +137,6 @@ def _in_statement(error: ChangeError, sql: str, span: Span, places: Sequence[Spa
 
 # ---- VALUES --------------------------------------------------------------------------------------------------------------
 
-_ONE_ROW = pa.RecordBatch.from_arrays([pa.array([0])], names=["_"])
-
 
 def _evaluated(sql: str, runs: Sequence[InsertValues]) -> pa.Table:
     """The rows of VALUES."""
@@ -160,7 +158,8 @@ def _value(value: Expression, column: Column, table: Table, sql: str, place: Spa
     if isinstance(value, Literal):
         return _constants([value.value], column.type)
     try:
-        return compute(json.dumps(to_json(value, {})), _ONE_ROW).cast(arrow_type(column.type))
+        one_row = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["_"])
+        return compute(json.dumps(to_json(value, {})), one_row).cast(arrow_type(column.type))
     except ExpressionError as error:
         raise error.as_change_error(table.name, column.name).located(sql, place) from None
 

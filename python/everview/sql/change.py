@@ -60,7 +60,7 @@ def bind_change(
     change: ChangeRows, sql: str, tables: Mapping[str, Table], views: Mapping[str, Table]
 ) -> InsertValues | ChangeByQuery:
     """What a statement reads and what becomes of it. ``tables`` and ``views`` are keyed by lower-case name."""
-    bound = _ChangeBinder(sql, tables, views)
+    bound = _ChangeBinder(sql, change.span, tables, views)
     match change.kind:
         case "insert":
             return bound.insert(change.tree)
@@ -70,19 +70,10 @@ def bind_change(
             return bound.delete(change.tree)
 
 
-_INSERT_CLAUSES = {
-    "overwrite": "INSERT OVERWRITE",
-    "where": "REPLACE WHERE",
-    "returning": "RETURNING",
-    "exists": "IF EXISTS",
-}
-_UPDATE_PARTS = {"this", "expressions", "where"}
-_DELETE_PARTS = {"this", "where"}
-
-
 class _ChangeBinder:
-    def __init__(self, sql: str, tables: Mapping[str, Table], views: Mapping[str, Table]) -> None:
+    def __init__(self, sql: str, span: Span, tables: Mapping[str, Table], views: Mapping[str, Table]) -> None:
         self.sql = sql
+        self._span = span
         self._tables = tables
         self._views = views
         self._binder = Binder(sql, tables, views)
@@ -90,7 +81,6 @@ class _ChangeBinder:
     # ---- INSERT ------------------------------------------------------------------------------------------------------
 
     def insert(self, tree: exp.Expr) -> InsertValues | ChangeByQuery:
-        self._refuse_insert_clauses(tree)
         schema = tree.this if isinstance(tree.this, exp.Schema) else None
         table = self._target(tree.this if schema is None else schema.this)
         columns = list(table.columns) if schema is None else self._listed(table, schema)
@@ -112,15 +102,6 @@ class _ChangeBinder:
         given = {column.name: self._stored(value, column, place) for value, column, place in items}
         return ChangeByQuery("insert", table, self._projected(query, [_or_null(given, c) for c in table.columns]))
 
-    def _refuse_insert_clauses(self, tree: exp.Expr) -> None:
-        for part, name in _INSERT_CLAUSES.items():
-            if tree.args.get(part):
-                raise reject("UNSUPPORTED_CLAUSE", self.sql, keyword_span(self.sql, span_of(tree), name), name=name)
-        allowed = {"this", "expression", "with_", "by_name"}
-        other = next((part for part, value in tree.args.items() if value and part not in allowed), None)
-        if other is not None:
-            raise reject("UNSUPPORTED_CLAUSE", self.sql, tree, name=other.strip("_").upper().replace("_", " "))
-
     def _listed(self, table: Table, schema: exp.Schema) -> list[Column]:
         found = []
         for node in schema.expressions:
@@ -137,6 +118,10 @@ class _ChangeBinder:
         for row, parts in zip(source.expressions, nodes, strict=True):
             if len(parts) != len(columns):
                 raise self._count(len(parts), columns, table, span_of(row))
+            default = next((part for part in parts if isinstance(part, exp.Var)), None)
+            if default is not None:  # the parser knows no place of it
+                place = keyword_span(self.sql, self._span, default.name)
+                raise reject("UNSUPPORTED_EXPRESSION", self.sql, place, name=f"`{default.name}`")
             rows.append([lowering.lower(part) for part in parts])
         values = [self._one_type([row[i] for row in rows], [parts[i] for parts in nodes]) for i in range(len(columns))]
         found, places = [], []
@@ -164,7 +149,6 @@ class _ChangeBinder:
     # ---- UPDATE and DELETE -------------------------------------------------------------------------------------------
 
     def update(self, tree: exp.Expr) -> ChangeByQuery:
-        self._refuse_others(tree, _UPDATE_PARTS)
         table = self._target(tree.this)
         columns, values = [], []
         for node in tree.expressions:
@@ -180,7 +164,6 @@ class _ChangeBinder:
         return ChangeByQuery("update", table, self._projected(query, [*old, *assigned]), positions)
 
     def delete(self, tree: exp.Expr) -> ChangeByQuery:
-        self._refuse_others(tree, _DELETE_PARTS)
         table = self._target(tree.this)
         query = self._rows_of(tree, [])
         return ChangeByQuery("delete", table, self._projected(query, query.node.columns))
@@ -208,22 +191,11 @@ class _ChangeBinder:
             select.set("where", tree.args["where"])
         return self._binder.whole(select)
 
-    def _refuse_others(self, tree: exp.Expr, allowed: set[str]) -> None:
-        other = next(((part, value) for part, value in tree.args.items() if value and part not in allowed), None)
-        if other is not None:
-            part, value = other
-            place = value[0] if isinstance(value, list) else value
-            name = part.strip("_").upper()
-            where = place if isinstance(place, exp.Expr) else tree
-            raise reject("UNSUPPORTED_CLAUSE", self.sql, where, name=f"{name} in {type(tree).__name__.upper()}")
-
     # ---- both --------------------------------------------------------------------------------------------------------
 
     def _target(self, node: exp.Expr) -> Table:
         if not isinstance(node, exp.Table) or node.db or not isinstance(node.this, exp.Identifier):
             raise reject("UNSUPPORTED_CLAUSE", self.sql, node, name=f"the target `{text_of(node, self.sql)}`")
-        if node.args.get("partition"):
-            raise reject("UNSUPPORTED_CLAUSE", self.sql, node.args["partition"], name="PARTITION")
         found = self._tables.get(node.name.lower())
         if found is None:
             is_view = node.name.lower() in self._views

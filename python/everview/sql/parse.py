@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
 from everview.errors import SchemaError, Span
+from everview.sql.change_clauses import refuse_clauses
 from everview.sql.parameters import refuse_parameters
 from everview.sql.reject import reject
 from everview.sql.spans import keyword_span, parse, span_of, text_of
@@ -15,6 +16,13 @@ from everview.sql.table import lower_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+_CHANGES: dict[type[exp.Expr], Literal["insert", "update", "delete"]] = {
+    exp.Insert: "insert",
+    exp.Update: "update",
+    exp.Delete: "delete",
+}
 
 
 def parse_statements(sql: str) -> tuple[Statement, ...]:
@@ -27,12 +35,10 @@ def parse_statements(sql: str) -> tuple[Statement, ...]:
 
 
 def _statement(tree: exp.Expr, sql: str) -> Statement:
-    if isinstance(tree, exp.Insert):
-        return ChangeRows("insert", tree, span_of(tree))
-    if isinstance(tree, exp.Update):
-        return ChangeRows("update", tree, span_of(tree))
-    if isinstance(tree, exp.Delete):
-        return ChangeRows("delete", tree, span_of(tree))
+    change = _CHANGES.get(type(tree))
+    if change is not None:
+        refuse_clauses(tree, sql)
+        return ChangeRows(change, tree, span_of(tree))
     refuse_parameters(tree, sql)
     if isinstance(tree, exp.Create) and tree.kind == "TABLE":
         _refuse_flags(tree, sql, ("replace", "OR REPLACE"), ("clone", "CLONE"))
