@@ -107,11 +107,17 @@ class ExpressionError(Exception):
         self.reason = reason
         self.row = row
 
-    def as_change_error(self, table: str, column: str | None = None) -> ChangeError:
-        """The refusal of a batch of a table, for a value of a column if one is named."""
-        where = f"table `{table}`" if column is None else f"table `{table}`, column `{column}`"
-        named: dict[str, Any] = {} if column is None else {"column": column}
-        return ChangeError(self.code, f"{where}: {self.reason}", hint=_HINTS.get(self.code), table=table, **named)
+    def as_change_error(self, table: str, row: int | None = None, column: str | None = None) -> ChangeError:
+        """The refusal of a batch of a table, for a value of a row and a column if these are named."""
+        named: dict[str, Any] = {"row": row, "column": column}
+        named = {name: value for name, value in named.items() if value is not None}
+        where = (
+            [f"table `{table}`"]
+            + ([f"row {row}"] if row is not None else [])
+            + ([f"column `{column}`"] if column else [])
+        )
+        hint = _HINTS.get(self.code)
+        return ChangeError(self.code, f"{', '.join(where)}: {self.reason}", hint=hint, table=table, **named)
 
 
 _FAILURE = re.compile(r"\[(\w+)\] (.*) \(row (\d+)\)", re.DOTALL)

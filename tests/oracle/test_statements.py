@@ -137,6 +137,8 @@ class Text:
             chosen = [c for c in columns if self.rng.random() < 0.85] or list(columns)
             self.rng.shuffle(chosen)
             head = f"INSERT INTO {table} ({', '.join(chosen)}) "
+            if self.rng.random() < 0.25:
+                return self.rows(head, [columns[c] for c in chosen])
             if self.rng.random() < 0.6:
                 rows = []
                 for _ in range(self.rng.randint(1, 4)):
@@ -152,6 +154,21 @@ class Text:
             sets = [join(f"{c} = ", self.value(table, columns[c])) for c in chosen]
             return self.finish(*join(f"UPDATE {table} SET ", commas(sets), self.where(table)))
         return self.finish(*join(f"DELETE FROM {table}", self.where(table)))
+
+    def rows(self, head, kinds):
+        """VALUES with rows of parameters."""
+        given, literals = [], []
+        for _ in range(self.rng.randint(1, 5)):
+            self.values, self.by_name = [], False
+            cells = []
+            while len(self.values) < len(kinds):
+                kind, count = kinds[len(self.values)], len(self.values)
+                _, literal = self.constant(kind)
+                cells += [literal] if len(self.values) > count else []
+            given.append(tuple(self.values))
+            literals.append(f"({', '.join(cells)})")
+        places = ", ".join("?" * len(kinds))
+        return f"{head}VALUES ({places})", given, f"{head}VALUES {', '.join(literals)}"
 
     def cell(self, kind, column):
         if column == "id" and self.rng.random() < 0.8:

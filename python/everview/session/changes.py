@@ -17,16 +17,15 @@ from everview.query.expression import Literal, to_json
 from everview.schema.arrow import arrow_type
 from everview.session.commit import commit
 from everview.session.query import read_once
-from everview.sql.change import ChangeByQuery, InsertValues, bind_change
-from everview.sql.parameters import give_parameters, is_many
+from everview.sql.change import ChangeByQuery, InsertValues, bind_change, has_values
+from everview.sql.parameters import give_parameters, give_rows, is_many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everview.errors import Span
-    from everview.query.expression import Expression
     from everview.schema.datatype import DataType
-    from everview.schema.table import Column, Table
+    from everview.schema.table import Table
     from everview.session.state import SessionState
     from everview.sql.statement import ChangeRows
 
@@ -72,7 +71,7 @@ def _batch(state: SessionState, sql: str, change: ChangeRows, parameters: object
     give_parameters(change.tree, sql, parameters, literal_of)
     bound = bind_change(change, sql, *state.schemas())
     if isinstance(bound, InsertValues):
-        return _Batch(bound.table, _evaluated(sql, [bound]), len(bound.rows), bound.spans)
+        return _Batch(bound.table, _evaluated(sql, bound, _Given()), len(bound.rows), bound.spans)
     try:
         _, batches = read_once(state, sql, lambda *_: bound.query)
     except ChangeError as error:
@@ -81,27 +80,17 @@ def _batch(state: SessionState, sql: str, change: ChangeRows, parameters: object
 
 
 def _values(state: SessionState, sql: str, change: ChangeRows, parameters: Any) -> _Batch:
-    """INSERT ... VALUES with the parameters of several runs, all in one batch."""
-    runs: list[InsertValues] = []
-    for at, given in enumerate(parameters):
-        try:
-            give_parameters(change.tree, sql, given, literal_of)
-            bound = bind_change(change, sql, *state.schemas())
-        except SchemaError as error:
-            raise SchemaError(
-                error.code,
-                f"values {at} of the list: {error.message}",
-                hint=error.hint,
-                sql=error.sql,
-                span=error.span,
-                **error.parameters,
-            ) from None
-        if not isinstance(bound, InsertValues):
-            message = "a list of rows of parameters is for INSERT ... VALUES"
-            hint = "run the statement once for each, or pass one row of parameters"
-            raise SchemaError("PARAMETER_STYLE", message, hint=hint, sql=sql, span=change.span)
-        runs.append(bound)
-    return _Batch(runs[0].table, _evaluated(sql, runs), sum(len(run.rows) for run in runs), None)
+    """INSERT ... VALUES for every row of the parameters, all in one batch: bound once, and evaluated column by column."""
+    if not has_values(change):
+        message = "rows of parameters are for INSERT ... VALUES"
+        hint = "run the statement once for each row of them"
+        raise SchemaError("PARAMETER_STYLE", message, hint=hint, sql=sql, span=change.span)
+    columns = give_rows(change.tree, sql, parameters, literal_of)
+    bound = bind_change(change, sql, *state.schemas())
+    assert isinstance(bound, InsertValues)
+    arrays = [_constants(values, column.type) for column, values in columns]
+    given = _Given({column.name: i for i, (column, _) in enumerate(columns)}, arrays, len(parameters))
+    return _Batch(bound.table, _evaluated(sql, bound, given), len(bound.rows) * given.rows, None)
 
 
 def _changes(bound: ChangeByQuery, batches: list[pa.RecordBatch]) -> _Batch:
@@ -138,30 +127,53 @@ def _in_statement(error: ChangeError, sql: str, span: Span, places: Sequence[Spa
 # ---- VALUES --------------------------------------------------------------------------------------------------------------
 
 
-def _evaluated(sql: str, runs: Sequence[InsertValues]) -> pa.Table:
-    """The rows of VALUES."""
-    table = runs[0].table
-    cells = [(row, places) for run in runs for row, places in zip(run.rows, run.places, strict=True)]
-    arrays = []
-    for i, column in enumerate(table.columns):
-        values = [row[i] for row, _ in cells]
-        if all(isinstance(value, Literal) for value in values):
-            arrays.append(_constants([value.value for value in values], column.type))  # type: ignore[union-attr]
-        else:
-            places = [places[i] for _, places in cells]
-            parts = [_value(v, column, table, sql, p) for v, p in zip(values, places, strict=True)]
-            arrays.append(pa.concat_arrays(parts))
-    return pa.table(arrays, names=[column.name for column in table.columns])
+@dataclass(frozen=True)
+class _Given:
+    """The parameters of several rows: where each is, and their columns. Without parameters there is one row."""
+
+    places: dict[str, int] = field(default_factory=dict)
+    columns: list[pa.Array] = field(default_factory=list)
+    rows: int = 1
+
+    def batch(self) -> pa.RecordBatch:
+        columns = [*self.columns, pa.nulls(self.rows)]
+        return pa.RecordBatch.from_arrays(columns, names=[*self.places, "_"])
 
 
-def _value(value: Expression, column: Column, table: Table, sql: str, place: Span) -> pa.Array:
+def _evaluated(sql: str, bound: InsertValues, given: _Given) -> pa.Table:
+    """The rows of VALUES, for each row of the parameters in turn."""
+    batch, names = given.batch(), [column.name for column in bound.table.columns]
+    if given.rows == 1 and not given.columns:  # rows of literals, in a text that may be long
+        arrays = []
+        for i, column in enumerate(bound.table.columns):
+            values = [row[i] for row in bound.rows]
+            if all(isinstance(value, Literal) for value in values):
+                arrays.append(_constants([v.value for v in values if isinstance(v, Literal)], column.type))
+            else:
+                cells = [_cell(sql, bound, (row, i), given, batch) for row in range(len(values))]
+                arrays.append(pa.concat_arrays(cells))
+        return pa.table(arrays, names=names)
+    parts = []
+    for row in range(len(bound.rows)):
+        cells = [_cell(sql, bound, (row, i), given, batch) for i in range(len(names))]
+        parts.append(pa.table(cells, names=names))
+    if len(parts) == 1:
+        return parts[0]
+    in_turn = [part * given.rows + row for row in range(given.rows) for part in range(len(parts))]
+    return pa.concat_tables(parts).take(pa.array(in_turn, type=pa.int64()))
+
+
+def _cell(sql: str, bound: InsertValues, place: tuple[int, int], given: _Given, batch: pa.RecordBatch) -> pa.Array:
+    """A value of VALUES, for all rows of the parameters."""
+    row, i = place
+    value, column = bound.rows[row][i], bound.table.columns[i]
     if isinstance(value, Literal):
-        return _constants([value.value], column.type)
+        return _constants([value.value] * given.rows, column.type)
     try:
-        one_row = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["_"])
-        return compute(json.dumps(to_json(value, {})), one_row).cast(arrow_type(column.type))
+        return compute(json.dumps(to_json(value, given.places)), batch).cast(arrow_type(column.type))
     except ExpressionError as error:
-        raise error.as_change_error(table.name, column.name).located(sql, place) from None
+        which = None if not given.columns else error.row
+        raise error.as_change_error(bound.table.name, which, column.name).located(sql, bound.places[row][i]) from None
 
 
 def _constants(values: list[Any], data_type: DataType) -> pa.Array:

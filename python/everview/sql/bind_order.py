@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from everview.errors import SchemaError, Span, cut
-from everview.query.expression import Expression, PlanColumn, rewrite
+from everview.query.expression import Expression, Literal, PlanColumn, rewrite
 from everview.query.logical_view import SortKey
 from everview.relational.plan import Node, Project, Query, TopK, columns_read
 from everview.sql.expressions import ExpressionLowering
@@ -74,8 +74,9 @@ def _rows(clause: exp.Expr | None, sql: str) -> int | None:
         return int(number.name)
     if isinstance(number, exp.Placeholder):
         given = value_of(number)
-        if given.type.is_integer and isinstance(given.value, int) and 0 <= given.value <= MOST_ROWS:
-            return given.value
+        value = given.value if isinstance(given, Literal) and given.type.is_integer else None
+        if isinstance(value, int) and 0 <= value <= MOST_ROWS:
+            return value
     raise reject("LIMIT", sql, clause, name=f"`{text_of(clause, sql)}`")
 
 

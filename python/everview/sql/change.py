@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InsertValues:
-    """Rows to insert: per row the values of all columns of the table, without column references, and where they are written."""
+    """Rows to insert: per row the values of all columns of the table, and where they are written. They read no columns, but those that
+    stand for parameters."""
 
     table: Table
     rows: tuple[tuple[Expression, ...], ...]
@@ -54,6 +55,11 @@ class ChangeByQuery:
     table: Table
     query: Query
     assigned: tuple[int, ...] = ()
+
+
+def has_values(change: ChangeRows) -> bool:
+    """Whether a statement is INSERT ... VALUES."""
+    return change.kind == "insert" and isinstance(change.tree.args.get("expression"), exp.Values)
 
 
 def bind_change(

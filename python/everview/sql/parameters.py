@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from everview.errors import EverviewError, SchemaError, Span, SqlParseError, cut, listed
-from everview.query.expression import Literal
+from everview.errors import SchemaError, Span, SqlParseError, cut, listed
+from everview.query.expression import ColumnRef, Expression, Literal
+from everview.schema.datatype import Kind
+from everview.sql.coercion import unify
 from everview.sql.literal import CoercionError
-from everview.sql.reject import close_matches, reject
+from everview.sql.reject import close_matches, mismatch, reject
 from everview.sql.spans import span_of
 
 if TYPE_CHECKING:
@@ -26,13 +28,17 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 """The values of one run: by position or by name."""
 
 _VALUE = "everview_value"
+_FOUND = "everview_placeholders"
 _NAMES = (exp.Table, exp.TableAlias, exp.Column, exp.Dot, exp.Schema, exp.Identifier)
 _SINGLE = (str, bytes, bytearray, memoryview)
 
 
 def placeholders(tree: exp.Expr) -> list[exp.Placeholder]:
-    """The placeholders of a statement, in the order of the text."""
-    return sorted(tree.find_all(exp.Placeholder), key=lambda node: span_of(node).start)
+    """The placeholders of a statement, in the order of the text; a statement that runs often is searched once."""
+    if _FOUND not in tree.meta:
+        tree.meta[_FOUND] = sorted(tree.find_all(exp.Placeholder), key=lambda node: span_of(node).start)
+    found: list[exp.Placeholder] = tree.meta[_FOUND]
+    return found
 
 
 def refuse_parameters(tree: exp.Expr, sql: str) -> None:
@@ -42,15 +48,14 @@ def refuse_parameters(tree: exp.Expr, sql: str) -> None:
         raise reject("PARAMETER_IN_DEFINITION", sql, found[0])
 
 
-def value_of(node: exp.Placeholder) -> Literal:
-    """The value that a placeholder was given."""
-    found = node.meta[_VALUE]
-    assert isinstance(found, Literal)
+def value_of(node: exp.Placeholder) -> Expression:
+    """What a placeholder stands for: a literal, or a column of ``give_rows``."""
+    found: Expression = node.meta[_VALUE]
     return found
 
 
 def is_many(parameters: object) -> bool:
-    """Whether parameters are those of several runs: a sequence of sequences or mappings."""
+    """Whether parameters are rows: a sequence of sequences or mappings."""
     return (
         _is_sequence(parameters)
         and len(parameters) > 0  # type: ignore[arg-type]
@@ -60,34 +65,78 @@ def is_many(parameters: object) -> bool:
 
 def give_parameters(tree: exp.Expr, sql: str, parameters: object, convert: Convert) -> None:
     """Give every placeholder of a statement its value. ``convert`` makes literals; it raises TypeError and ValueError."""
+    found = _checked(tree, sql)
+    for at, (node, value) in enumerate(zip(found, _matched(found, sql, parameters), strict=True), 1):
+        node.meta[_VALUE] = _literal(node, sql, value, at, convert)
+
+
+def give_rows(tree: exp.Expr, sql: str, rows: Sequence[Any], convert: Convert) -> list[tuple[ColumnRef, list[Any]]]:
+    """Make every placeholder of a statement a column, with a value of each of the rows, and return these columns.
+
+    As in a VALUES of so many rows, the values of a column have the type that all of them have in common.
+    """
+    found = _checked(tree, sql)
+    given: list[list[Literal]] = [[] for _ in found]
+    for row, parameters in enumerate(rows):
+        try:
+            for at, value in enumerate(_matched(found, sql, parameters)):
+                given[at].append(_literal(found[at], sql, value, at + 1, convert))
+        except SchemaError as error:
+            message = f"row {row} of the parameters: {error.message}"
+            raise SchemaError(error.code, message, hint=error.hint, sql=sql, span=error.span) from None
+    columns = []
+    for at, (node, literals) in enumerate(zip(found, given, strict=True)):
+        try:
+            same: Sequence[Expression] = literals if len({one.type for one in literals}) == 1 else unify(literals)
+        except CoercionError as error:
+            raise mismatch(sql, node, f"values of parameter {at + 1}: {error}") from None
+        values = [one.value for one in same if isinstance(one, Literal)]
+        if len(values) < len(same):
+            raise mismatch(sql, node, f"values of parameter {at + 1} are of several types")
+        column = ColumnRef(f"p{at}", same[0].type, nullable=None in values)
+        node.meta[_VALUE] = column
+        if column.type.kind is Kind.NULL:
+            node.meta[_VALUE] = Literal(None, column.type)
+        else:
+            columns.append((column, values))
+    return columns
+
+
+def _checked(tree: exp.Expr, sql: str) -> list[exp.Placeholder]:
+    """The placeholders of a statement, which stand for values."""
     found = placeholders(tree)
     for node in found:
         if isinstance(node.parent, _NAMES) or node.arg_key == "alias":
             message = "a parameter stands for a value, not for a name"
             raise SqlParseError("SYNTAX_ERROR", message, sql=sql, span=span_of(node), hint="write the name in the text")
+    return found
+
+
+def _matched(found: list[exp.Placeholder], sql: str, parameters: object) -> Sequence[Any]:
+    """The values of the placeholders."""
     given: Any = () if parameters is None else parameters
     if isinstance(given, Mapping):
-        _by_name(found, sql, given, convert)
-    elif _is_sequence(given):
-        _by_position(found, sql, given, convert)
-    else:
-        message = f"parameters are a list, a tuple or a mapping, not {type(given).__name__}"
-        raise SchemaError("PARAMETER_TYPE", message, hint="write [value] for a single value")
+        return _by_name(found, sql, given)
+    if _is_sequence(given):
+        return _by_position(found, sql, given)
+    message = f"parameters are a list, a tuple or a mapping, not {type(given).__name__}"
+    hint = "write [value] for a single value"
+    raise SchemaError("PARAMETER_TYPE", message, hint=hint, sql=sql, span=Span(0, len(sql)))
 
 
-def _by_position(found: list[exp.Placeholder], sql: str, given: Sequence[Any], convert: Convert) -> None:
+def _by_position(found: list[exp.Placeholder], sql: str, given: Sequence[Any]) -> Sequence[Any]:
     named = next((node for node in found if node.this), None)
-    mixed = any(not node.this for node in found)
-    if named is not None and (mixed or given):
-        raise _style(sql, named, mixed=mixed)
+    if named is not None:
+        mixed = any(not node.this for node in found)
+        if mixed or given:
+            raise _style(sql, named, mixed=mixed)
     if len(found) != len(given):
         place = span_of(found[min(len(given), len(found) - 1)]) if found else None
         raise _count(sql, place, len(found), len(given))
-    for at, (node, value) in enumerate(zip(found, given, strict=True), 1):
-        _give(node, sql, value, f"parameter {at}", convert)
+    return given
 
 
-def _by_name(found: list[exp.Placeholder], sql: str, given: Mapping[Any, Any], convert: Convert) -> None:
+def _by_name(found: list[exp.Placeholder], sql: str, given: Mapping[Any, Any]) -> Sequence[Any]:
     bare = next((node for node in found if not node.this), None)
     if bare is not None:
         raise _style(sql, bare, mixed=any(node.this for node in found))
@@ -97,19 +146,19 @@ def _by_name(found: list[exp.Placeholder], sql: str, given: Mapping[Any, Any], c
             hint = close_matches(str(node.this), [str(name) for name in given]) or "give it one by its name"
             raise SchemaError("PARAMETER_NAME", message, hint=hint, sql=sql, span=span_of(node))
     names = {node.this for node in found}
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        message = f"the text has no parameter `:{cut(str(unknown[0]))}`"
+    unknown = next((name for name in given if name not in names), None)
+    if unknown is not None:
+        message = f"the text has no parameter `:{cut(str(unknown))}`"
         hint = f"those it has: {listed(f':{name}' for name in sorted(names))}" if names else "it has none"
-        raise _of_text(SchemaError("PARAMETER_NAME", message, hint=hint), sql)
-    for node in found:
-        _give(node, sql, given[node.this], f"parameter `:{node.this}`", convert)
+        raise SchemaError("PARAMETER_NAME", message, hint=hint, sql=sql, span=Span(0, len(sql)))
+    return [given[node.this] for node in found]
 
 
-def _give(node: exp.Placeholder, sql: str, value: Any, name: str, convert: Convert) -> None:
+def _literal(node: exp.Placeholder, sql: str, value: Any, at: int, convert: Convert) -> Literal:
     try:
-        node.meta[_VALUE] = convert(value)
+        return convert(value)
     except (TypeError, ValueError, CoercionError) as error:
+        name = f"parameter `:{node.this}`" if node.this else f"parameter {at}"
         hint = "parameters are None, bool, int, float, Decimal, str, bytes, date and datetime"
         if _is_sequence(value):
             hint += "; for IN, write as many placeholders as there are values"
@@ -130,14 +179,11 @@ def _style(sql: str, node: exp.Placeholder, *, mixed: bool) -> SchemaError:
     return SchemaError("PARAMETER_STYLE", message, hint=hint, sql=sql, span=span_of(node))
 
 
-def _count(sql: str, place: Span | None, there: int, given: int) -> EverviewError:
-    message = f"the text has {there} parameter{'' if there == 1 else 's'}, and {given} value{' is' if given == 1 else 's are'} given"
-    error = SchemaError("PARAMETER_COUNT", message, hint="give one value for each `?`")
-    return error.located(sql, place) if place is not None else _of_text(error, sql)
-
-
-def _of_text(error: SchemaError, sql: str) -> SchemaError:
-    return error.located(sql, Span(0, len(sql)))
+def _count(sql: str, place: Span | None, there: int, given: int) -> SchemaError:
+    values = "1 value is" if given == 1 else f"{given} values are"
+    message = f"the text has {there} parameter{'' if there == 1 else 's'}, and {values} given"
+    span = Span(0, len(sql)) if place is None else place
+    return SchemaError("PARAMETER_COUNT", message, hint="give one value for each parameter", sql=sql, span=span)
 
 
 def _is_sequence(value: object) -> bool:

@@ -289,8 +289,32 @@ def test_rows_of_parameters(loaded):
         (16, "y!"),
     ]
     with pytest.raises(ev.SchemaError) as caught:
-        loaded.execute("INSERT INTO b VALUES (?, ?)", [(1, 2), (3, "x")])
-    assert "values 1 of the list" in caught.value.message
+        loaded.execute("INSERT INTO b VALUES (?, ?)", [(1, 2), (3, object())])
+    assert "row 1 of the parameters: parameter 2" in caught.value.message
+    with pytest.raises(ev.ChangeError) as refused:
+        loaded.execute("INSERT INTO b VALUES (?, ? * 2)", [(1, 2), (3, 2**30)])
+    assert refused.value.code == "ARITHMETIC_OVERFLOW" and refused.value.parameters["row"] == 1
+
+
+def test_rows_of_parameters_are_a_table_of_values(db):
+    """They have the type that all have in common, as the rows of VALUES do, and come in order."""
+    db.execute("CREATE TABLE t (s STRING, n DECIMAL(10, 3), x BIGINT, f FLOAT, d DATE, u TIMESTAMP)")
+    day, moment = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 1, tzinfo=dt.UTC)
+    given = [
+        (1, Decimal("1.5"), 1, 1, day, moment),
+        (2.5, Decimal("10"), 2**40, 0.5, None, None),
+        (None, 1, None, None, day, day),
+    ]
+    db.execute("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", given)
+    assert [tuple(row) for row in db.sql("SELECT * FROM t ORDER BY x NULLS LAST")] == [
+        ("1.0", Decimal("1.500"), 1, 1.0, day, moment),
+        ("2.5", Decimal("10.000"), 2**40, 0.5, None, None),
+        (None, Decimal("1.000"), None, None, day, dt.datetime(2024, 2, 29, tzinfo=dt.UTC)),
+    ]
+    db.execute("CREATE TABLE w (x INT) WITH (retain_rows = 3)")
+    db.execute("INSERT INTO w VALUES (:a), (:b)", [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+    assert rows(db, "w") == [(2,), (3,), (4,)]
+    assert db.execute("INSERT INTO w VALUES (?)", [(None,), (None,)]).rows == 2
 
 
 STORED = """

@@ -359,8 +359,8 @@ def test_places_of_parameters(loaded, query, parameters, expected):
         ("SELECT id FROM k WHERE id = ?", [10**5000], "PARAMETER_TYPE", "?"),
         ("SELECT id FROM k WHERE id = ?", ["\ud800"], "PARAMETER_TYPE", "?"),
         ("SELECT id FROM k WHERE id = ?", [dt.time(1)], "PARAMETER_TYPE", "?"),
-        ("SELECT id FROM k WHERE id = ?", 5, "PARAMETER_TYPE", None),
-        ("SELECT id FROM k WHERE id = ?", "5", "PARAMETER_TYPE", None),
+        ("SELECT id FROM k WHERE id = ?", 5, "PARAMETER_TYPE", "SELECT id FROM k WHERE id = ?"),
+        ("SELECT id FROM k WHERE id = ?", "5", "PARAMETER_TYPE", "SELECT id FROM k WHERE id = ?"),
         ("SELECT id FROM k LIMIT ?", ["5"], "LIMIT", "LIMIT ?"),
         ("SELECT id FROM k LIMIT ?", [-1], "LIMIT", "LIMIT ?"),
         ("SELECT id FROM k LIMIT ?", [True], "LIMIT", "LIMIT ?"),
@@ -375,7 +375,7 @@ def test_wrong_parameters(loaded, query, parameters, code, text):
         loaded.sql(query, parameters)
     error = caught.value
     assert error.code == code
-    assert error.span is None if text is None else query[error.span.start : error.span.end] == text
+    assert query[error.span.start : error.span.end] == text
     assert error.hint or code == "TYPE_MISMATCH"
 
 
