@@ -97,7 +97,7 @@ impl Database {
 
     /// Adds a view, built from the tables' rows; returns its position.
     pub fn create_view(&mut self, plan: Plan) -> Result<usize, KernelError> {
-        let mut view = self.build_view(plan, BaseTable::require_all_rows)?;
+        let mut view = self.build_view(plan, false)?;
         if let Err(error) = view.check(&mut context!(self)) {
             self.forget(view);
             return Err(error);
@@ -110,7 +110,7 @@ impl Database {
     /// The result of a plan over the tables and views as they are: the schema, and the rows in pieces. It is built as a view would be, read,
     /// and forgotten within this call: the database is as before, cursors stay fresh.
     pub fn read_once(&mut self, plan: Plan) -> Result<(SchemaRef, Flow), KernelError> {
-        let mut view = self.build_view(plan, |table, _| table.require_rows_for_query())?;
+        let mut view = self.build_view(plan, true)?;
         let mut cursor = view.open();
         let mut rows = Flow::default();
         let outcome = loop {
@@ -124,12 +124,8 @@ impl Database {
         outcome
     }
 
-    /// A view that is built, but nowhere yet. `allowed` is asked, with the view's name, for every table that it reads.
-    fn build_view(
-        &mut self,
-        plan: Plan,
-        allowed: impl Fn(&BaseTable, &str) -> Result<(), KernelError>,
-    ) -> Result<View, KernelError> {
+    /// A view that is built, but nowhere yet; to be read `once`, from those rows of the tables that it can read, or to stay.
+    fn build_view(&mut self, plan: Plan, once: bool) -> Result<View, KernelError> {
         let Self { tables, views, .. } = self;
         let table =
             |name: &str| tables.iter().position(|t| t.as_ref().is_some_and(|t| t.name().eq_ignore_ascii_case(name)));
@@ -138,15 +134,22 @@ impl Database {
             Some((found, views[found].as_ref()?.columns()))
         };
         let mut view = View::new(plan, &Surroundings { tables, table: &table, view: &other })?;
-        for (_, base) in tables.iter().enumerate().filter(|&(t, _)| view.reads(t)) {
-            base.iter().try_for_each(|base| allowed(base, view.name()))?;
+        let mut staged: Vec<Option<Staged>> = Vec::with_capacity(tables.len());
+        for (at, base) in tables.iter().enumerate() {
+            let Some(base) = base.as_ref().filter(|_| view.reads(at)) else {
+                staged.push(None);
+                continue;
+            };
+            if once { base.require_rows_for_query() } else { base.require_all_rows(view.name()) }?;
+            let picked = if once { view.picked_rows(at, base, &mut self.interner) } else { None };
+            staged.push(Some(picked.unwrap_or_else(|| base.everything())));
         }
-        let staged: Vec<Option<Staged>> =
-            (0..tables.len()).map(|t| view.reads(t).then(|| self.table(t).everything())).collect();
-        let scanned = view.scan(&self.tables, &staged, &mut self.interner, &self.pool)?;
-        let mut views = std::mem::take(&mut self.views);
-        let built = view.build(scanned, &mut views, &mut context!(self));
-        self.views = views;
+        let built = view.scan(&self.tables, &staged, &mut self.interner, &self.pool).and_then(|scanned| {
+            let mut views = std::mem::take(&mut self.views);
+            let built = view.build(scanned, &mut views, &mut context!(self));
+            self.views = views;
+            built
+        });
         if let Err(error) = built {
             self.forget(view);
             return Err(error);

@@ -395,3 +395,75 @@ def test_definitions_have_no_parameters(loaded, define):
     assert error.code == "PARAMETER_IN_DEFINITION"
     assert error.sql[error.span.start : error.span.end] in ("?", ":a", ":n")
     assert "v" not in loaded.views
+
+
+# ---- rows picked by key --------------------------------------------------------------------------------------------------
+
+KEYS = {
+    "INT": [1, -1, 2**31 - 1],
+    "BIGINT": [1, 2**40],
+    "STRING": ["", "a", "it's"],
+    "CHAR(3)": ["a  ", "ab ", "abc"],
+    "VARCHAR(3)": ["a", "abc"],
+    "DECIMAL(6,2)": [Decimal("1.50"), Decimal("-2.00")],
+    "DOUBLE": [0.0, 1.5, float("inf")],
+    "FLOAT": [0.0, 1.5],
+    "BOOLEAN": [True, False],
+    "DATE": [dt.date(1969, 12, 31), dt.date(2024, 2, 29)],
+    "TIMESTAMP": [dt.datetime(2024, 2, 29, 1, tzinfo=dt.UTC)],
+    "TIMESTAMP_NTZ": [dt.datetime(1969, 2, 28, 1)],
+    "BINARY": [b"", b"\x00", b"a"],
+}
+OTHERS = [
+    0,
+    1.5,
+    -0.0,
+    float("nan"),
+    "a",
+    "a ",
+    "abcd",
+    "1",
+    Decimal("1.5"),
+    Decimal("1.505"),
+    2**33,
+    None,
+    b"a",
+    True,
+    dt.date(2024, 2, 29),
+]
+
+
+@pytest.mark.parametrize(("kind", "keys"), KEYS.items(), ids=KEYS)
+def test_rows_picked_by_key(db, kind, keys):
+    """A condition on the key finds its row as a scan would, whatever it is compared with."""
+    db.execute(f"CREATE TABLE t (k {kind} PRIMARY KEY, x INT)")
+    db.insert("t", [(key, i) for i, key in enumerate(keys)])
+    for value in [*keys, *OTHERS]:
+        for condition in ("k = ?", "? = k", "k <=> ?", "x >= 0 AND (k = ? AND x < 99)"):
+            try:
+                scanned = db.sql(f"SELECT x FROM t WHERE ({condition}) OR x < 0", [value]).rows()
+            except ev.EverviewError as error:
+                with pytest.raises(type(error)):
+                    db.sql(f"SELECT x FROM t WHERE {condition}", [value])
+                continue
+            assert db.sql(f"SELECT x FROM t WHERE {condition}", [value]).rows() == scanned, (condition, value)
+    for i, key in enumerate(keys):
+        assert db.sql("SELECT x FROM t WHERE k = ?", [key]).rows() == [(i,)]
+        assert db.execute("UPDATE t SET x = x + 100 WHERE k = ?", [key]).rows == 1
+    assert sorted(db.table_rows("t")["x"].to_pylist()) == [100 + i for i in range(len(keys))]
+
+
+def test_a_key_of_several_columns(db):
+    db.execute("CREATE TABLE t (a INT, b STRING, x INT, PRIMARY KEY (b, a)); CREATE TABLE u (a INT, x INT)")
+    db.execute("INSERT INTO t VALUES (1, 'x', 10), (1, 'y', 0), (2, 'x', 30); INSERT INTO u VALUES (1, 7)")
+    assert db.sql("SELECT x FROM t WHERE a = 1 AND b = 'x'").rows() == [(10,)]
+    assert db.sql("SELECT x FROM t WHERE a = 1 AND b = 'x' AND a = 2").rows() == []
+    assert db.sql("SELECT x FROM t WHERE a = 1 ORDER BY x").rows() == [(0,), (10,)]
+    assert db.sql("SELECT x FROM t WHERE a = 1 AND b = 'nowhere'").rows() == []
+    assert db.sql("SELECT t.x, u.x AS y FROM t JOIN u ON t.a = u.a WHERE t.a = 1 AND b = 'x'").rows() == [(10, 7)]
+    twice = "SELECT p.x, q.x AS y FROM t p JOIN t q ON p.b = q.b WHERE p.a = 1 AND p.b = 'x' ORDER BY y"
+    assert db.sql(twice).rows() == [(10, 10), (10, 30)]
+    # rows with other keys are not looked at: one of them could not be
+    assert db.sql("SELECT 100 DIV x AS z FROM t WHERE 100 DIV x > 0 AND a = 1 AND b = 'x'").rows() == [(10,)]
+    assert db.execute("DELETE FROM t WHERE b = ? AND a = ?", ["y", 1]).rows == 1
+    assert db._state.kernel.texts_size()[0] == 1
