@@ -138,7 +138,7 @@ pub struct TopK {
 }
 
 /// A column that rows are ordered by.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub struct SortColumn {
     /// Its position.
     pub column: usize,
@@ -169,7 +169,7 @@ impl Aggregate {
 
 /// An aggregate function.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Function {
     /// Number of rows or of non-NULL values.
     Count,
@@ -177,6 +177,36 @@ pub enum Function {
     Sum,
     /// Mean of the non-NULL values.
     Avg,
+    /// The least of the non-NULL values.
+    Min,
+    /// The greatest of the non-NULL values.
+    Max,
+    /// The value of the only row; a group of two is refused.
+    Single,
+    /// The first argument where the second is least.
+    MinBy,
+    /// The first argument where the second is greatest.
+    MaxBy,
+    /// Variance.
+    VarPop,
+    /// Variance of a sample.
+    VarSamp,
+    /// Its root.
+    StddevPop,
+    /// The root of that of a sample.
+    StddevSamp,
+    /// Covariance.
+    CovarPop,
+    /// Covariance of a sample.
+    CovarSamp,
+    /// Correlation.
+    Corr,
+    /// The exact sums of a variance, as bytes: a partial result. An argument of this kind in the place of numbers is such a partial result.
+    VarianceState,
+    /// Those of a covariance.
+    CovarianceState,
+    /// Those of a correlation.
+    CorrelationState,
 }
 
 impl std::fmt::Display for Function {
@@ -185,6 +215,21 @@ impl std::fmt::Display for Function {
             Self::Count => "count",
             Self::Sum => "sum",
             Self::Avg => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Single => "single",
+            Self::MinBy => "min_by",
+            Self::MaxBy => "max_by",
+            Self::VarPop => "var_pop",
+            Self::VarSamp => "var_samp",
+            Self::StddevPop => "stddev_pop",
+            Self::StddevSamp => "stddev_samp",
+            Self::CovarPop => "covar_pop",
+            Self::CovarSamp => "covar_samp",
+            Self::Corr => "corr",
+            Self::VarianceState => "variance_state",
+            Self::CovarianceState => "covariance_state",
+            Self::CorrelationState => "correlation_state",
         })
     }
 }
@@ -201,6 +246,9 @@ pub struct AggregateColumn {
     pub argument_type: Option<DataType>,
     /// The argument over the input's columns, where the tree does not carry it.
     pub argument: Option<Expr>,
+    /// The second argument, of functions that take two.
+    #[serde(default)]
+    pub second: Option<Expr>,
     /// The component that holds the sum.
     pub sum: Option<usize>,
     /// The component that holds the number of non-NULL values; the multiplicity without one.

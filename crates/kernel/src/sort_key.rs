@@ -76,26 +76,60 @@ impl RowOrder {
     /// The key of a row given as words.
     pub fn key(&self, words: &[u64], codec: &RowCodec, interner: &Interner) -> SortKey {
         let mut key = Vec::with_capacity(words.len() * 8);
-        for &SortColumn { column, descending, nulls_first } in &self.columns {
-            let Place { offset, null, .. } = codec.place(column);
-            if null.is_some_and(|(word, bit)| words[word] >> bit & 1 == 1) {
-                key.push(if nulls_first { NULL_FIRST } else { NULL_LAST });
-                continue;
-            }
-            key.push(VALUE);
-            let start = key.len();
-            let data_type = self.types[column];
-            if is_text(data_type) {
-                push_text(&mut key, interner.text(words[offset] as u32));
+        for column in &self.columns {
+            let Place { offset, null, .. } = codec.place(column.column);
+            let data_type = self.types[column.column];
+            let value = if null.is_some_and(|(word, bit)| words[word] >> bit & 1 == 1) {
+                Value::Null
+            } else if is_text(data_type) {
+                Value::Text(interner.text(words[offset] as u32))
             } else {
-                let high = if words_of(data_type) == 2 { words[offset + 1] } else { 0 };
-                let number = ordered(data_type, words[offset], high).to_be_bytes();
-                key.extend_from_slice(&number[16 - width_of(data_type)..]);
-            }
-            if descending {
-                key[start..].iter_mut().for_each(|byte| *byte = !*byte);
-            }
+                Value::Number(words[offset], if words_of(data_type) == 2 { words[offset + 1] } else { 0 })
+            };
+            push_value(&mut key, value, data_type, *column);
         }
+        key.into_boxed_slice()
+    }
+
+    /// The keys of so many rows of Arrow columns; no text is interned.
+    pub fn keys(&self, columns: &[ArrayRef], count: usize) -> Vec<SortKey> {
+        let mut interner = Interner::default(); // of numbers alone
+        let mut read = Vec::with_capacity(columns.len());
+        for (array, &data_type) in columns.iter().zip(&self.types) {
+            let (mut texts, mut places, mut words) = (Vec::new(), Vec::new(), Vec::new());
+            if is_text(data_type) {
+                places = vec![(0, 0); count];
+                let copy = |text: &[u8]| (texts.len(), (texts.extend_from_slice(text), texts.len()).1);
+                codec::map_bytes(array, copy, |row, place| places[row] = place);
+            } else {
+                words = vec![0; 2 * count];
+                codec::encode(array, data_type, &mut words, Place { stride: 2, offset: 0, null: None }, &mut interner);
+            }
+            read.push((texts, places, words, array.logical_nulls()));
+        }
+        let key = |row: usize| {
+            let mut key = Vec::new();
+            for column in &self.columns {
+                let (texts, places, words, nulls) = &read[column.column];
+                let data_type = self.types[column.column];
+                let value = if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    Value::Null
+                } else if is_text(data_type) {
+                    Value::Text(&texts[places[row].0..places[row].1])
+                } else {
+                    Value::Number(words[2 * row], words[2 * row + 1])
+                };
+                push_value(&mut key, value, data_type, *column);
+            }
+            key.into_boxed_slice()
+        };
+        (0..count).map(key).collect()
+    }
+
+    /// The key of a row of NULLs.
+    pub fn null_key(&self) -> SortKey {
+        let mut key = Vec::with_capacity(self.columns.len());
+        self.columns.iter().for_each(|column| push_value(&mut key, Value::Null, self.types[column.column], *column));
         key.into_boxed_slice()
     }
 
@@ -115,6 +149,33 @@ impl RowOrder {
         }
         chunks.push(part.finish(self, interner, pool));
         chunks
+    }
+}
+
+/// A value on its way into a key.
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    Null,
+    Text(&'a [u8]),
+    Number(u64, u64),
+}
+
+fn push_value(key: &mut Vec<u8>, value: Value, data_type: DataType, column: SortColumn) {
+    let start = key.len() + 1;
+    match value {
+        Value::Null => return key.push(if column.nulls_first { NULL_FIRST } else { NULL_LAST }),
+        Value::Text(text) => {
+            key.push(VALUE);
+            push_text(key, text);
+        }
+        Value::Number(low, high) => {
+            key.push(VALUE);
+            let number = ordered(data_type, low, high).to_be_bytes();
+            key.extend_from_slice(&number[16 - width_of(data_type)..]);
+        }
+    }
+    if column.descending {
+        key[start..].iter_mut().for_each(|byte| *byte = !*byte);
     }
 }
 
@@ -302,6 +363,7 @@ mod tests {
         let words = codec.encode(columns, count, &mut interner);
         let key = |i: usize| order.key(&words[i * width..(i + 1) * width], &codec, &interner);
         let mut keys: Vec<SortKey> = (0..count).map(key).collect();
+        assert_eq!(keys, order.keys(columns, count));
         keys.sort();
         interner.set_chunk_bytes(60);
         let chunks = order.rows(keys.iter().map(|key| (&**key, 1)), (&interner, &pool));

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from everview.aggregates import FUNCTIONS
 from everview.explain.summary import summary_of
 from everview.plan.lower import PlannedCore, PlannedView
 from everview.plan.view_lookup import holds_groups, view_lookups
@@ -41,7 +42,7 @@ SOURCES = {
     "kinds of edges (everview)": "what everview says of EXISTS, NOT EXISTS and left joins in a tree; see ARCHITECTURE.md",
 }
 
-HELD = "one entry per group; work above it follows its delta, whether deltas are wanted or not"
+HELD = "one entry per group{with_values}; work above it follows its delta, whether deltas are wanted or not"
 STATE = {
     "aggregate": "nothing: totals are read from the tree",
     "distinct": "one count per distinct row; work above it follows its delta, whether deltas are wanted or not",
@@ -211,7 +212,12 @@ def _operator_facts(stage: Stage, index: int, planned: PlannedView) -> Facts:
 
 def _state(stage: Stage, name: str, planned: PlannedView) -> str:
     if isinstance(stage, GroupAggregate) and holds_groups(planned, stage):
-        return HELD
+        kept = dict.fromkeys(
+            FUNCTIONS[a.function].kept.format(", ".join(map(expression_text, a.arguments)))
+            for a in stage.aggregates
+            if FUNCTIONS[a.function].kept
+        )
+        return HELD.format(with_values=f", with {' and '.join(kept)}" if kept else "")
     if isinstance(stage, TopK):
         return "nothing" if stage.limit == 0 else STATE[name].format(rows=_ranked(planned.view, stage.input))
     return STATE[name]
@@ -239,7 +245,7 @@ def operator_text(stage: Stage) -> str:
         keys = ", ".join(k.name for k in stage.keys)
         parts = []
         for a in stage.aggregates:
-            over = expression_text(a.argument) if a.argument is not None else a.sum or a.count or "*"
+            over = ", ".join(map(expression_text, a.arguments)) or a.sum or a.count or "*"
             parts.append(f"{a.name} = {a.function.upper()}({over})")
         return f"{'by ' + keys if keys else 'one row'}: {', '.join(parts) or 'keys only'}"
     if isinstance(stage, Map):

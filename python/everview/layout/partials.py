@@ -2,7 +2,7 @@
 
 What: a group's sums are sums of partial sums, distinct rows are the distinct ones among those of the parts, and the first rows are among the
 first of the parts. Partial sums are exact
-(128 bits as DECIMAL(38, s)), except sums of doubles, which are rounded once per shard.
+(128 bits as DECIMAL(38, s)), except sums of doubles, which are rounded once per shard. The least value is the least of the parts' least ones.
 Representation: the stage itself with partial columns, and the stages that read it, the first of which is a core.
 Invariants: P1, the merging stages give on the union of the partial results what the stage gives on the union of its inputs; P2, partial
 results of different shards are different rows or add up.
@@ -65,6 +65,11 @@ def reading(
     return ConjunctiveQuery("merged", tuple(variables), (atom,), variables, components, distinct)
 
 
+def _adds_up(partial: Aggregate) -> bool:
+    """Whether a partial is an exact number, so that sums of it are components of what reads it."""
+    return partial.type != DOUBLE and not FUNCTIONS[partial.function].kept
+
+
 class _Partials:
     """The partial columns of a group aggregate, and how they are put together again."""
 
@@ -86,12 +91,12 @@ class _Partials:
 
     def merging(self, at: int) -> list[Stage]:
         """The stages that add up the partial rows of each group, which are stage number ``at``."""
-        exact = [c for c in self.columns if c.type != DOUBLE]
-        rounded = [OutputColumn(c.name, c.type, c.nullable) for c in self.columns if c.type == DOUBLE]
+        exact = [c for c in self.columns if _adds_up(c)]
+        read = [OutputColumn(c.name, c.type, c.nullable) for c in self.columns if not _adds_up(c)]
         factors = tuple(ColumnRef(c.name, c.type, c.nullable) for c in exact)
         components = tuple(c.name for c in exact)
         keys = self.groups.keys
-        core = Core(reading(at, (*keys, *rounded), factors=factors, components=components))
+        core = Core(reading(at, (*keys, *read), factors=factors, components=components))
         aggregates: list[Aggregate] = []
         values: list[tuple[str, Expression]] = [(k.name, ColumnRef(k.name, k.type, k.nullable)) for k in keys]
         for aggregate in self.groups.aggregates:

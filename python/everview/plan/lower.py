@@ -346,4 +346,5 @@ def _lower_aggregate(aggregate: Aggregate, components: tuple[str, ...], index: M
         argument=None if aggregate.argument is None else to_json(aggregate.argument, index),
         sum=component(aggregate.sum),
         count=component(aggregate.count),
+        second=None if aggregate.second is None else to_json(aggregate.second, index),
     )

@@ -92,7 +92,7 @@ class CorePlan:
 
 @dataclass(frozen=True, slots=True)
 class AggregatePlan:
-    """One aggregate function."""
+    """One aggregate function. ``second``: its second argument, left out where it takes one."""
 
     function: str
     type: str
@@ -100,6 +100,7 @@ class AggregatePlan:
     argument: ExpressionJson | None
     sum: int | None
     count: int | None
+    second: ExpressionJson | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return value  # an expression or a source, which is plain already
     if hasattr(value, "__dataclass_fields__"):
-        skipped = {"atom"} if isinstance(value, NodePlan) and value.atom is None else set()
-        skipped |= {"rank"} if isinstance(value, TopKPlan) and value.rank is None else set()
+        optional = {NodePlan: "atom", AggregatePlan: "second", TopKPlan: "rank"}.get(type(value))
+        skipped = {optional} if optional is not None and getattr(value, optional) is None else set()
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name not in skipped}
     return value

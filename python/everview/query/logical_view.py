@@ -43,7 +43,7 @@ class Aggregate:
     Where the argument factors over the atoms, ``sum`` and ``count`` name the core's components that hold the sum of
     the argument and the number of its non-NULL values (None: the multiplicity). Otherwise ``argument`` is an
     expression over the input's columns and the operator itself accumulates it. ``argument_type`` is the type of the
-    summed expression, ``type`` that of the result.
+    summed expression, ``type`` that of the result. ``second``: the other argument of a function of two.
     """
 
     name: str
@@ -54,6 +54,11 @@ class Aggregate:
     argument: Expression | None = None
     sum: str | None = None
     count: str | None = None
+    second: Expression | None = None
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        return tuple(e for e in (self.argument, self.second) if e is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +226,7 @@ class LogicalView:
                         yield from (e for _, e in atom.bindings)
                         yield from (e for e in (atom.filter, *atom.factors) if e is not None)
                 case GroupAggregate(aggregates=aggregates):
-                    yield from (a.argument for a in aggregates if a.argument is not None)
+                    yield from (e for a in aggregates for e in a.arguments)
                 case Map(expressions=expressions):
                     yield from (e for _, e in expressions)
                 case Filter(predicate=predicate):

@@ -61,10 +61,7 @@ class _Renumbering:
             case Aggregate():
                 below = self.node(node.input)
                 keys = [self._over(e) for _, e in node.keys]
-                calls = [
-                    call if call.argument is None else replace(call, argument=self._over(call.argument))
-                    for _, call in node.calls
-                ]
+                calls = [call.changed(self._over) for _, call in node.calls]
                 columns = self._new(node.columns)
                 return Aggregate(
                     below,

@@ -103,4 +103,7 @@ def _conditions(conditions: Iterable[Condition]) -> str:
 
 
 def _call(call: AggregateCall) -> str:
-    return f"{call.function.upper()}({'*' if call.argument is None else expression_text(call.argument)})"
+    given = [e for e in (call.argument, call.second) if e is not None]
+    listed = ", ".join(map(expression_text, given)) or "*"
+    of = f" OF DISTINCT ({', '.join(map(expression_text, call.distinct))})" if call.distinct else ""
+    return f"{call.function.upper()}({listed}){of}"

@@ -150,12 +150,27 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate function of a group. Without ``argument`` it counts rows."""
+    """An aggregate function of a group. Without ``argument`` it counts rows. ``second``: of functions of two arguments.
+
+    With ``distinct``, which has all that the arguments read, of the rows of a group that agree there only one counts.
+    """
 
     function: str
     argument: Expression | None
     type: DataType
     nullable: bool
+    second: Expression | None = field(default=None, metadata=ADDED)
+    distinct: tuple[Expression, ...] = field(default=(), metadata=ADDED)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(e for e in (self.argument, self.second, *self.distinct) if e is not None)
+
+    def changed(self, change: Callable[[Expression], Expression]) -> AggregateCall:
+        """The call with its expressions changed."""
+        argument = None if self.argument is None else change(self.argument)
+        second = None if self.second is None else change(self.second)
+        return replace(self, argument=argument, second=second, distinct=tuple(map(change, self.distinct)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +334,7 @@ def expressions_of(node: Node) -> Iterator[Expression]:
             yield from (e for _, e in items)
         case Aggregate(keys=keys, calls=calls):
             yield from (e for _, e in keys)
-            yield from (c.argument for _, c in calls if c.argument is not None)
+            yield from (e for _, c in calls for e in c.expressions)
         case Apply(operands=operands):
             yield from operands
 
@@ -340,10 +355,7 @@ def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> 
             return replace(
                 node,
                 keys=tuple((column, change(e)) for column, e in keys),
-                calls=tuple(
-                    (column, call if call.argument is None else replace(call, argument=change(call.argument)))
-                    for column, call in calls
-                ),
+                calls=tuple((column, call.changed(change)) for column, call in calls),
             )
         case Apply(operands=operands):
             return replace(node, operands=tuple(change(e) for e in operands))

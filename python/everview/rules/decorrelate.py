@@ -224,17 +224,14 @@ class _Decorrelation:
         """Rows with the one group that an aggregate without keys gives for each, and its aggregates in terms of that."""
         if outer_columns(aggregate).isdisjoint(below.columns):
             return _crossed(below, aggregate), {}
-        arguments = [c.argument for _, c in aggregate.calls if c.argument is not None]
+        arguments = [e for _, call in aggregate.calls for e in call.expressions]
         # The arguments are computed below, so that outer columns in them are found as those of conditions are.
         computed = {e: new_column(self._ids, e) for e in dict.fromkeys(arguments)}
         projected = Project(aggregate.input, tuple((column, e) for e, column in computed.items()))
         rows = subquery_rows(projected, below, span, self._ids, keyed=True)
         key = key_of(rows, self._ids)
         assert key is not None
-        calls = tuple(
-            (column, call if call.argument is None else replace(call, argument=computed[call.argument]))
-            for column, call in aggregate.calls
-        )
+        calls = tuple((column, call.changed(computed.__getitem__)) for column, call in aggregate.calls)
         grouped = replace(aggregate, input=rows.node, keys=key.items, calls=calls)
         node, columns = groups_or_none(below, grouped, _at(key.conditions, span), self._ids)
         return node, dict(columns)

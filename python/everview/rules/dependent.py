@@ -135,10 +135,7 @@ Calls = tuple[tuple[PlanColumn, AggregateCall], ...]
 
 def calls_over(calls: Calls, columns: Mapping[PlanColumn, Expression]) -> Calls:
     """Aggregate calls with some columns replaced in their arguments."""
-    return tuple(
-        (column, call if call.argument is None else replace(call, argument=over(call.argument, columns)))
-        for column, call in calls
-    )
+    return tuple((column, call.changed(lambda e: over(e, columns))) for column, call in calls)
 
 
 def groups_or_none(

@@ -64,10 +64,7 @@ def _pull(node: Node) -> tuple[Node, _Computed]:
         case Aggregate(input=below):
             inner, computed = _pull(below)
             keys = tuple((column, _over(key, computed)) for column, key in node.keys)
-            calls = tuple(
-                (column, call if call.argument is None else replace(call, argument=_over(call.argument, computed)))
-                for column, call in node.calls
-            )
+            calls = tuple((column, call.changed(lambda e: _over(e, computed))) for column, call in node.calls)
             return replace(node, input=inner, keys=keys, calls=calls), {}
         case Distinct(input=below) | TopK(input=below):
             return replace(node, input=inline_projections(below)), {}

@@ -168,7 +168,7 @@ def _grouped(node: Aggregate, outer: frozenset[PlanColumn], ids: Iterator[int]) 
     equal = _equal_columns(rows)
     keys = tuple((column, over(e, equal)) for column, e in node.keys)
     calls = calls_over(node.calls, equal)
-    read = [e for _, e in keys] + [call.argument for _, call in calls if call.argument is not None]
+    read = [e for _, e in keys] + [e for _, call in calls for e in call.expressions]
     if any(reads(e, outer) for e in read):
         return None
     return Rows(replace(node, input=rows.node, keys=(*keys, *key.items), calls=calls), key.conditions)

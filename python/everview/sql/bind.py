@@ -29,7 +29,8 @@ from everview.relational.plan import (
     columns_read,
 )
 from everview.schema.datatype import BOOLEAN
-from everview.sql.bind_grouping import AggregateCollector, Grouping
+from everview.sql.bind_aggregates import AggregateCollector
+from everview.sql.bind_grouping import Grouping
 from everview.sql.bind_order import CLAUSES as ORDER_CLAUSES
 from everview.sql.bind_order import (
     Key,
@@ -204,7 +205,7 @@ class Binder:
         path = around.path
         scope, group, having = bound.scope, select.args.get("group"), select.args.get("having")
         subqueries = Subqueries(self, scope, around)
-        collector = AggregateCollector(self, grouped=group is not None)
+        collector = AggregateCollector(self, grouped=group is not None and not group.args.get("all"))
         aliases: dict[str, Expression] = {}
         lowering = ExpressionLowering(
             self.sql, lambda column: scope.resolve(column, aliases), collector.lower, subqueries.bind
@@ -216,7 +217,7 @@ class Binder:
         distinct, ranks = self._is_distinct(select), ranks_of(select, self.sql)
         names = output_first(self.sql, items, lambda column: scope.resolve(column, aliases))
         ordering = ExpressionLowering(
-            self.sql, names, lambda _, name, node: collector.lower(lowering, name, node), subqueries.bind
+            self.sql, names, lambda _, *call: collector.lower(lowering, *call), subqueries.bind
         )
         ordering.window = windows.lower
         keys = order_keys(select, self.sql, items, ordering.lower)

@@ -1,4 +1,4 @@
-"""GROUP BY, HAVING and aggregate calls: what stands above the Aggregate of a block, and what below."""
+"""GROUP BY and HAVING: what stands above the Aggregate of a block, and what below."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from everview.aggregates import FUNCTIONS
 from everview.errors import SchemaError
-from everview.query.expression import Expression, PlanColumn, parts, rewrite
-from everview.relational.plan import Aggregate, AggregateCall, Condition, Filter, Node
-from everview.schema.datatype import BIGINT
-from everview.sql.coercion import as_number, condition
+from everview.query.expression import Expression, PlanColumn, rewrite
+from everview.relational.plan import Aggregate, Condition, Filter, Node
+from everview.sql.coercion import condition
 from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.reject import mismatch, reject
@@ -23,49 +21,9 @@ if TYPE_CHECKING:
 
     from everview.errors import Span
     from everview.sql.bind import Binder, SelectItem
+    from everview.sql.bind_aggregates import AggregateCollector
     from everview.sql.bind_subqueries import Subqueries
     from everview.sql.scope import Scope
-
-
-class AggregateCollector:
-    """Collects the aggregate calls of a block, equal ones once; expressions refer to them by their columns."""
-
-    def __init__(self, binder: Binder, *, grouped: bool) -> None:
-        self.calls: dict[AggregateCall, PlanColumn] = {}
-        self._binder = binder
-        self._grouped = grouped
-
-    def lower(self, lowering: ExpressionLowering, name: str, node: exp.Anonymous) -> Expression:
-        """The column of an aggregate call."""
-        arguments = node.expressions
-        if any(isinstance(a, exp.Distinct) for a in arguments):
-            raise reject("DISTINCT_AGGREGATE", lowering.sql, node, name=name.upper())
-        if len(arguments) != 1:
-            why, hint = f"it is called with {len(arguments)} arguments", "it takes one"
-            raise reject("UNSUPPORTED_FUNCTION", lowering.sql, node, name=name.upper(), why=why, hint=hint)
-        call = self._call(lowering, name, arguments[0])
-        if call not in self.calls:
-            self.calls[call] = PlanColumn(self._binder.new_id(), call.type, call.nullable, name)
-        return self.calls[call]
-
-    def contains(self, expression: Expression) -> bool:
-        """Whether an expression reads an aggregate."""
-        found = set(self.calls.values())
-        return any(part in found for part in parts(expression))
-
-    def _call(self, lowering: ExpressionLowering, function: str, node: exp.Expr) -> AggregateCall:
-        found = FUNCTIONS[function]
-        if isinstance(node, exp.Star) and found.takes_rows:
-            return AggregateCall(found.name, None, found.result_type(BIGINT), nullable=False)
-        argument: Expression | None = lowering.without_aggregates().lower(node)
-        assert argument is not None
-        if not found.takes_rows:
-            argument = as_number(argument, function.upper())
-        nullable = found.is_nullable(argument_nullable=argument.nullable, grouped=self._grouped)
-        data_type = found.result_type(argument.type)
-        if found.takes_rows and not argument.nullable:
-            argument = None  # every row has a value
-        return AggregateCall(found.name, argument, data_type, nullable)
 
 
 class Grouping:
@@ -91,9 +49,14 @@ class Grouping:
         )  # the columns that are grouped; others are of a query around this one
 
     def bind_keys(self, group: exp.Group, items: Sequence[SelectItem]) -> None:
-        """The keys of GROUP BY: expressions, ordinals and aliases of the SELECT list. Columns go before aliases."""
+        """The keys of GROUP BY: expressions, ordinals and aliases of the SELECT list. Columns go before aliases.
+
+        GROUP BY ALL: the items of the SELECT list without aggregates.
+        """
         sql = self._binder.sql
-        for part in ("rollup", "cube", "grouping_sets", "all", "totals"):
+        if group.args.get("all"):
+            self._keys.update((i.expression, None) for i in items if not self._collector.contains(i.expression))
+        for part in ("rollup", "cube", "grouping_sets", "totals"):
             if group.args.get(part):
                 raise reject("GROUPING_SETS", sql, group, name=f"GROUP BY ... {part.replace('_', ' ').upper()}")
         lowering = ExpressionLowering(
@@ -135,7 +98,7 @@ class Grouping:
     def above(self, node: Node, items: Sequence[SelectItem], path: tuple[str, ...]) -> tuple[Node, list[SelectItem]]:
         """The Aggregate over the rows of the block, HAVING above it, and the SELECT list in terms of its columns."""
         calls = self._collector.calls
-        node = self._subqueries.onto(node, [*self._keys, *(c.argument for c in calls if c.argument is not None)])
+        node = self._subqueries.onto(node, [*self._keys, *(e for call in calls for e in call.expressions)])
         self._ours = frozenset(node.columns)
         names = {i.expression: i.name for i in reversed(items)}
         columns = {
@@ -160,7 +123,7 @@ class Grouping:
                 return columns[part]
             if isinstance(part, PlanColumn) and part not in aggregates and part in ours:
                 message = f"column `{part.name}` is neither grouped nor aggregated"
-                hint = f"add `{part.name}` to GROUP BY, or aggregate it with COUNT, SUM or AVG"
+                hint = f"add `{part.name}` to GROUP BY, or aggregate it, with MIN for example"
                 raise SchemaError("NOT_GROUPED", message, sql=self._binder.sql, span=span, hint=hint)
             return None
 

@@ -17,6 +17,7 @@ from everview.aggregates import SPELLINGS
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BINARY, BOOLEAN, DATE, INT, NULL, STRING, Kind
 from everview.sql import functions
+from everview.sql.bind_aggregates import DERIVED, is_aggregate
 from everview.sql.coercion import arithmetic, case, cast_to, compare, in_list, logical, negate
 from everview.sql.intervals import Interval, add_interval, interval_of
 from everview.sql.literal import CoercionError, in_range, number_literal
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Resolve = Callable[[exp.Column], Expression]
-    LowerAggregate = Callable[["ExpressionLowering", str, exp.Anonymous], Expression]
+    LowerAggregate = Callable[["ExpressionLowering", str, exp.Anonymous, exp.Expr | None], Expression]
     LowerSubquery = Callable[["ExpressionLowering", exp.Expr], Expression]
 
 COMPARISONS: dict[type[exp.Expr], str] = {
@@ -343,16 +344,17 @@ class ExpressionLowering:
         return functions.concat([self.lower(part) for part in _flatten(node, exp.DPipe)])
 
     def _aggregate_filter(self, node: exp.Filter) -> Expression:
-        raise reject("AGGREGATE_FILTER", self.sql, node)
+        call = node.this
+        if not isinstance(call, exp.Anonymous) or not is_aggregate(call.name.lower()):
+            raise reject("AGGREGATE_FILTER", self.sql, node)
+        return self._aggregate_call(call, node.expression.this)
 
     # Calls.
 
     def _call(self, node: exp.Anonymous) -> Expression:
         name = node.name.lower()
-        if name in SPELLINGS:
-            if self._aggregate is None:
-                raise reject("MISPLACED_AGGREGATE", self.sql, node, name=name.upper())
-            return self._aggregate(self, SPELLINGS[name].name, node)
+        if is_aggregate(name):
+            return self._aggregate_call(node)
         function = functions.SCALARS.get(name)
         if function is None:
             raise self._unknown_function(node, name)
@@ -366,9 +368,12 @@ class ExpressionLowering:
             raise reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name.upper(), why=why, hint=hint)
         return function.build([self.lower(argument) for argument in node.expressions])
 
+    def _aggregate_call(self, node: exp.Anonymous, where: exp.Expr | None = None) -> Expression:
+        if self._aggregate is None:
+            raise reject("MISPLACED_AGGREGATE", self.sql, node, name=node.name.upper())
+        return self._aggregate(self, node.name.lower(), node, where)
+
     def _unknown_function(self, node: exp.Anonymous, name: str) -> Exception:
-        if name in functions.EXTREMA:
-            return reject("MIN_MAX", self.sql, node, name=name.upper())
         if name in functions.OTHER_AGGREGATES:
             return reject("AGGREGATE_FUNCTION", self.sql, node, name=name.upper())
         if name == "unix_timestamp" and node.expressions:
@@ -378,7 +383,7 @@ class ExpressionLowering:
             return reject("NONDETERMINISTIC_FUNCTION", self.sql, node, name=name.upper())
         if name in functions.WINDOW_ONLY:
             return reject("WINDOW_FUNCTION", self.sql, node)
-        known = [*functions.SCALARS, *SPELLINGS]
+        known = [*functions.SCALARS, *SPELLINGS, *DERIVED]
         hint = close_matches(name, known) or ""
         why = "it is not among the supported functions"
         return reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name.upper(), why=why, hint=hint)

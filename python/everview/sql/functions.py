@@ -52,12 +52,10 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-EXTREMA = frozenset({"min", "max"})
 OTHER_AGGREGATES = _names(
-    "any any_value approx_count_distinct approx_percentile array_agg bit_and bit_or bit_xor bool_and bool_or "
-    "collect_list collect_set corr count_if covar_pop covar_samp every first first_value kurtosis last last_value "
-    "listagg max_by median min_by mode percentile percentile_approx regr_slope skewness some std stddev stddev_pop "
-    "stddev_samp string_agg try_avg try_sum var_pop var_samp variance"
+    "approx_count_distinct approx_percentile array_agg bit_and bit_or bit_xor collect_list collect_set first "
+    "first_value kurtosis last last_value listagg median mode percentile percentile_approx regr_slope skewness "
+    "string_agg try_avg try_sum"
 )
 NONDETERMINISTIC = _names(
     "rand random randn uuid shuffle now current_date curdate current_timestamp localtimestamp current_time "

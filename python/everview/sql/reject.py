@@ -106,25 +106,16 @@ REASONS: dict[str, Reason] = {
     "GROUPING_SETS": Reason(
         "{name} is not supported", "a view groups in one way", "GROUP BY expressions; one view per grouping set"
     ),
-    "MIN_MAX": Reason(
-        "{name} is not supported",
-        "a minimum or maximum cannot be maintained under deletes from sums alone",
-        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x)",
-    ),
-    "DISTINCT_AGGREGATE": Reason(
-        "{name}(DISTINCT ...) is not supported",
-        "it is not a sum over rows",
-        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x); or count the rows of a SELECT DISTINCT view",
-    ),
     "AGGREGATE_FUNCTION": Reason(
         "aggregate function {name} is not supported",
-        "only sums and counts are maintained",
-        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x)",
+        "it is not among those that are maintained",
+        "supported are COUNT, SUM, AVG, MIN, MAX, MIN_BY, MAX_BY, COUNT_IF, BOOL_AND, BOOL_OR, ANY_VALUE, variances, standard "
+        "deviations, covariances and CORR",
     ),
     "AGGREGATE_FILTER": Reason(
-        "FILTER (WHERE ...) on an aggregate is not supported",
-        "it has an equal form",
-        "write SUM(CASE WHEN condition THEN x END)",
+        "FILTER (WHERE ...) is not supported here",
+        "it belongs to a call of an aggregate function",
+        "write it behind the call: SUM(x) FILTER (WHERE condition)",
     ),
     "MISPLACED_AGGREGATE": Reason(
         "{name} is an aggregate and not allowed here",

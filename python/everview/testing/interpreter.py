@@ -12,11 +12,13 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 
 from everview.engine import compute
+from everview.errors import ChangeError
 from everview.query.expression import ColumnRef, Expression, Literal, PlanColumn, rewrite, to_json
 from everview.query.logical_view import SortKey
 from everview.relational.plan import (
@@ -213,24 +215,29 @@ def _is_any(operands: list[Any], comparison: str, rows: list[Row]) -> bool | Non
 
 def _aggregated(node: Aggregate, rows: pa.RecordBatch) -> pa.RecordBatch:
     below = node.input.columns
-    keys = [_evaluated(e, below, rows).to_pylist() for _, e in node.keys]
-    arguments = [
-        None if call.argument is None else _evaluated(call.argument, below, rows).to_pylist() for _, call in node.calls
-    ]
+
+    def values(expressions: Iterable[Expression | None]) -> list[list[Any]]:
+        return [_evaluated(e, below, rows).to_pylist() for e in expressions if e is not None]
+
+    keys = values(e for _, e in node.keys)
+    arguments = [values((call.argument, call.second)) for _, call in node.calls]
+    distinct = [values(call.distinct) for _, call in node.calls]
     groups: dict[Row, tuple[Row, list[int]]] = {} if node.keys else {(): ((), [])}
     for i in range(rows.num_rows):
         key = tuple(k[i] for k in keys)
         groups.setdefault(meaning(key), (key, []))[1].append(i)
     found = []
     for key, members in groups.values():
-        values = [
-            _AGGREGATES[call.function](call, len(members), [argument[i] for i in members] if argument else [])
-            for (_, call), argument in zip(node.calls, arguments, strict=True)
-        ]
-        found.append((*key, *values))
-    columns = node.columns
-    arrays = [pa.array([row[i] for row in found], arrow_type(c.type)) for i, c in enumerate(columns)]
-    return _batch(columns, arrays, len(found))
+        results = []
+        for (_, call), given, kept in zip(node.calls, arguments, distinct, strict=True):
+            first = {meaning(tuple(column[i] for column in kept)): i for i in reversed(members)}
+            counted = sorted(first.values()) if kept else members
+            columns = [[column[i] for i in counted] for column in given]
+            pairs = list(zip(*columns, strict=True)) if len(columns) > 1 else columns[0] if columns else []
+            results.append(_AGGREGATES[call.function](call, len(counted), pairs))
+        found.append((*key, *results))
+    arrays = [pa.array([row[i] for row in found], arrow_type(c.type)) for i, c in enumerate(node.columns)]
+    return _batch(node.columns, arrays, len(found))
 
 
 def _count(call: AggregateCall, count: int, values: list[Any]) -> int:
@@ -265,10 +272,63 @@ def _total(values: list[Any], data_type: DataType) -> Any:
     return sum(values)
 
 
+def _minimum(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    return min((v for v in values if v is not None), key=lambda v: _rank(v, 0), default=None)
+
+
+def _maximum(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    return max((v for v in values if v is not None), key=lambda v: _rank(v, 0), default=None)
+
+
+def _minimum_by(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    pairs = [(_rank(y, 0), _rank(x, 2), x) for x, y in values if y is not None]
+    return min(pairs, key=lambda pair: pair[:2], default=(0, 0, None))[2]
+
+
+def _maximum_by(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    pairs = [(_rank(y, 0), _rank(x, 2), x) for x, y in values if y is not None]
+    greatest = max((pair[0] for pair in pairs), default=None)
+    return min((p for p in pairs if p[0] == greatest), key=lambda pair: pair[1], default=(0, 0, None))[2]
+
+
+def _moments(call: AggregateCall, _: int, values: list[Any]) -> float | None:
+    """By exact fractions."""
+    rows = [row if isinstance(row, tuple) else (row, row) for row in values]
+    known = [(float(x), float(y)) for x, y in rows if x is not None and y is not None]
+    n = len(known)
+    if n < (2 if call.function.endswith("samp") or call.function == "corr" else 1):
+        return None
+    if not all(math.isfinite(v) for row in known for v in row):
+        return math.nan
+    xs, ys = [Fraction(x) for x, _ in known], [Fraction(y) for _, y in known]
+
+    def central(one: list[Fraction], two: list[Fraction]) -> Fraction:
+        products = (a * b for a, b in zip(one, two, strict=True))
+        return n * sum(products, Fraction(0)) - sum(one, Fraction(0)) * sum(two, Fraction(0))
+
+    if call.function == "corr":
+        spread = central(xs, xs) * central(ys, ys)
+        return float(central(xs, ys)) / math.sqrt(spread) if spread else None
+    found = float(central(xs, ys) / (n * (n - call.function.endswith("samp"))))
+    return math.sqrt(found) if call.function.startswith("stddev") else found
+
+
+def _single(_: AggregateCall, count: int, values: list[Any]) -> Any:
+    if count > 1:
+        raise ChangeError("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"a scalar subquery gives {count} rows")
+    return values[0] if values else None
+
+
 _AGGREGATES: Mapping[str, Callable[[AggregateCall, int, list[Any]], Any]] = {
     "count": _count,
     "sum": _sum,
     "avg": _average,
+    "min": _minimum,
+    "max": _maximum,
+    "single": _single,
+    "min_by": _minimum_by,
+    "max_by": _maximum_by,
+    **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr"), _moments),
 }
 
 

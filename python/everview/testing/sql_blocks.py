@@ -237,17 +237,34 @@ class _Writer:
         part = self.select(depth)
         return Part(part.sql.replace("SELECT", "SELECT DISTINCT", 1), part.width)
 
+    def aggregates(self, alias: str, width: int) -> list[str]:
+        """One call of each aggregate function."""
+
+        def value() -> str:
+            return self.value(alias, width)
+
+        return [
+            "COUNT(*)",
+            f"COUNT({self.column(alias, width)})",
+            f"CAST(SUM({value()}) AS INT)",
+            f"MIN({value()})",
+            f"MAX({value()})",
+            f"CAST({self.random.choice(('COUNT', 'SUM', 'MIN'))}(DISTINCT {value()}) AS INT)",
+            f"COUNT(DISTINCT {value()}) FILTER (WHERE {self.condition(alias, width)})",
+            f"{self.random.choice(('COUNT(*)', f'MAX({value()})'))} FILTER (WHERE {self.condition(alias, width)})",
+            f"CASE WHEN {self.random.choice(('VAR_POP', 'STDDEV_SAMP'))}({value()}) > 0.7123 THEN 1 ELSE 0 END",
+            f"CAST({self.random.choice(('BOOL_AND', 'BOOL_OR'))}({self.condition(alias, width)}) AS INT)",
+        ]
+
     def group(self, depth: int) -> Part:
         source, width = self.relation(depth, "x")
         keys = [self.value("x", width) for _ in range(self.random.choice((0, 1, 1, 2)))]
-        aggregates = self.random.sample(
-            ["COUNT(*)", f"COUNT({self.column('x', width)})", f"CAST(SUM({self.value('x', width)}) AS INT)"],
-            self.random.randint(0 if keys else 1, 2),
-        )
+        aggregates = self.random.sample(self.aggregates("x", width), self.random.randint(0 if keys else 1, 2))
         items = ", ".join(f"{e} AS c{i}" for i, e in enumerate([*keys, *aggregates]))
         where = f" WHERE {self.condition('x', width)}" if self.random.random() < 0.3 else ""
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
-        having = " HAVING COUNT(*) > 1" if self.random.random() < 0.3 else ""
+        conditions = ("COUNT(*) > 1", f"MAX({self.column('x', width)}) > 1")
+        having = f" HAVING {self.random.choice(conditions)}" if self.random.random() < 0.3 else ""
         return Part(f"SELECT {items} FROM {source}{where}{by}{having}", len(keys) + len(aggregates))
 
     def join(self, depth: int) -> Part:
