@@ -1,0 +1,22 @@
+"""Names of functions that are known but not scalar, or not deterministic: they are refused by their kind."""
+
+from __future__ import annotations
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+EXTREMA = frozenset({"min", "max"})
+OTHER_AGGREGATES = _names(
+    "any any_value approx_count_distinct approx_percentile array_agg bit_and bit_or bit_xor bool_and bool_or "
+    "collect_list collect_set corr count_if covar_pop covar_samp every first first_value kurtosis last last_value "
+    "listagg max_by median min_by mode percentile percentile_approx regr_slope skewness some std stddev stddev_pop "
+    "stddev_samp string_agg try_avg try_sum var_pop var_samp variance"
+)
+NONDETERMINISTIC = _names(
+    "rand random randn randstr uniform uuid shuffle now current_date curdate current_timestamp localtimestamp current_time "
+    "unix_timestamp current_timezone current_user user session_user current_catalog current_database current_schema "
+    "monotonically_increasing_id spark_partition_id input_file_name input_file_block_start input_file_block_length version"
+)
+WINDOW_ONLY = _names("row_number rank dense_rank percent_rank cume_dist ntile lag lead nth_value")
