@@ -356,6 +356,25 @@ GROUPS["functions of numbers"] = (
     ]
     + [f"{f}({x}, {x}2)" for f in ("pow", "atan2", "hypot", "log") for x in ("i", "f", "d", "n")]
     + [f"pmod({x}, {x}2)" for x in NUMBERS]
+    + [f"bround({x})" for x in NUMBERS]
+    + [f"bround({x}, {p})" for x in NUMBERS for p in (1, 2, 3, -1, -2, 9, -9)]
+    + [
+        f"bround({x})"
+        for x in (
+            "2.5",
+            "-2.5",
+            "3.5",
+            "0.5D",
+            "1.5D",
+            "-1.5D",
+            "2.50001D",
+            "25, -1",
+            "35, -1",
+            "-25, -1",
+            "NULL",
+            "nst",
+        )
+    ]
     + [f"nanvl({x}, {x}2)" for x in ("f", "d", "i", "n")]
     + _lines("""
     power(2, 10)
@@ -609,6 +628,29 @@ GROUPS["functions of dates"] = (
     date_format(NULL, 'yyyy')
     date_format(ts, NULL)
     datepart('year', dt)
+    to_date(dst, 'yyyy-MM-dd')
+    to_date(dst, 'yyyy-M-d')
+    to_date(dst, NULL)
+    to_date(dt, 'yyyy')
+    to_date('31/12/2024', 'dd/MM/yyyy')
+    to_date('20240229', 'yyyyMMdd')
+    to_date('20230229', 'yyyyMMdd')
+    to_date('29 Feb 2024', 'd MMM yyyy')
+    to_date('february 29, 2024', 'MMMM d, yyyy')
+    to_date('24-2-9', 'yy-M-d')
+    to_timestamp(dst, 'yyyy-MM-dd HH:mm:ss')
+    to_timestamp(dst, 'yyyy')
+    to_timestamp('2024-02-29 11:59:58.123', 'yyyy-MM-dd HH:mm:ss.SSS')
+    to_timestamp('2024-02-29 12:30 am', 'yyyy-MM-dd hh:mm a')
+    to_timestamp('2024-02-29 12:30 PM', 'yyyy-MM-dd hh:mm a')
+    to_timestamp('2024-02-29 1:30 PM', 'yyyy-MM-dd h:mm a')
+    to_timestamp('2024-02-29T01:02:03', 'yyyy-MM-dd\\'T\\'HH:mm:ss')
+    to_timestamp('2024-02-29 25:00', 'yyyy-MM-dd HH:mm')
+    to_timestamp('2024-02-29 ', 'yyyy-MM-dd')
+    to_timestamp('12:30', 'HH:mm')
+    to_timestamp_ntz(dst, 'yyyy-MM-dd')
+    unix_timestamp(dst, 'yyyy-MM-dd')
+    unix_timestamp('2024-02-29 00:00:00')
     ts - ts2
     current_date
     current_date()

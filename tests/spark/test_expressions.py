@@ -23,6 +23,8 @@ WIDER = "accepted here; Spark refuses it"
 SPARK_BUG = "Spark's position arithmetic overflows"
 NO_TEXT = "bytes that are not UTF-8 are no text here; Spark makes a broken one of them"
 NOT_FOLDED = "Spark pads constant expressions to the length of a CHAR(n), we only literals"
+SURROGATES = "Java's empty matches split characters beyond 16 bits"
+NO_ERA = "formats read no years with a sign before them"
 CHANGES = "its value changes by itself: refused"
 KNOWN: dict[str, tuple[str, int]] = {
     "cot(f)": (ZERO, 5),
@@ -31,9 +33,18 @@ KNOWN: dict[str, tuple[str, int]] = {
     "~NULL": (NARROWER, 1),
     "date_format(ts, 'G')": (NARROWER, 1),
     "date_format(dt, 'G')": (NARROWER, 1),
-    "unix_timestamp(dst)": (NARROWER, 1),
     "ts - ts2": (NARROWER, 1),
     "next_day(dt, 'x')": (NEVER, 1),
+    "regexp_extract(st, 'a', 1)": (NEVER, 1),
+    "regexp_extract(st, '(a)', -1)": (NEVER, 1),
+    "regexp_replace(st, '', '-')": (SURROGATES, 3),
+    "regexp_replace(st, 'b*', '-')": (SURROGATES, 3),
+    "regexp_replace(st, '', 'X', 1)": (SURROGATES, 3),
+    "regexp_count(st, '')": (SURROGATES, 3),
+    "to_date(dst, 'yyyy-MM-dd')": (NO_ERA, 1),
+    "to_date(dst, 'yyyy-M-d')": (NO_ERA, 1),
+    "to_timestamp_ntz(dst, 'yyyy-MM-dd')": (NO_ERA, 1),
+    "unix_timestamp(dst, 'yyyy-MM-dd')": (NO_ERA, 1),
     "unix_timestamp()": (CHANGES, 1),
     "current_date": (CHANGES, 1),
     "current_date()": (CHANGES, 1),

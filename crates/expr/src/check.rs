@@ -41,7 +41,7 @@ pub(crate) fn check(operation: Operation, args: &[Expr], result: DataType) -> Re
             require(first.is_numeric(), &types, "a number")?;
             returns(result, first)
         }
-        Operation::Round => {
+        Operation::Round | Operation::RoundEven => {
             require(first.is_numeric() && types[1] == DataType::Int, &types, "a number and an int literal")?;
             literal(args, 1)?;
             if first.is_decimal() { returns_decimal(result) } else { returns(result, first) }
@@ -108,6 +108,7 @@ pub(crate) fn can_fail(operation: Operation, args: &[Expr], result: DataType) ->
         | Operation::IntDiv
         | Operation::Modulo
         | Operation::Round
+        | Operation::RoundEven
         | Operation::Floor
         | Operation::Ceil => true,
         Operation::Cast => cast::can_fail(args[0].data_type, result),

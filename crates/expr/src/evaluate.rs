@@ -349,7 +349,9 @@ fn compute(operation: Operation, args: &[Expr], input: &Input, result: DataType)
         | Operation::IntDiv
         | Operation::Modulo => arithmetic::binary(operation, input, (first, args[1].data_type), result),
         Operation::Negate | Operation::Abs => arithmetic::unary(operation, input, first),
-        Operation::Round => rounding::round(input, first, result),
+        Operation::Round | Operation::RoundEven => {
+            rounding::round(operation == Operation::RoundEven, input, first, result)
+        }
         Operation::Floor | Operation::Ceil => rounding::floor(operation == Operation::Ceil, input, first, result),
         Operation::Eq | Operation::Ne | Operation::Lt | Operation::Le | Operation::Gt | Operation::Ge => {
             let array = compare::compare(operation, input, first, args[1].data_type)?;

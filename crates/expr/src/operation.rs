@@ -42,6 +42,7 @@ operations! {
     Negate "negate" 1 1;
     Abs "abs" 1 1;
     Round "round" 2 2;
+    RoundEven "bround" 2 2;
     Floor "floor" 1 1;
     Ceil "ceil" 1 1;
     Eq "eq" 2 2;

@@ -1,15 +1,16 @@
-//! Timestamps as texts by a pattern of letters, in English and UTC.
+//! Timestamps as texts, and texts as timestamps, by a pattern of letters, in English and UTC.
 //!
 //! The front end lets only patterns through that [`parse`] understands and Spark accepts.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use arrow_array::types::TimestampMicrosecondType;
 
 use super::build::try_texts;
 use super::dates::{day_of_year, weekday};
 use super::{Function, Slot, TIMESTAMP, function};
-use crate::calendar::{DAY, civil};
+use crate::calendar::{DAY, civil, day_number, days_of_month};
 use crate::error::{Fault, shown};
 
 const MONTHS: [&str; 12] = [
@@ -29,8 +30,8 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 /// The group.
-pub(super) const FUNCTIONS: &[Function] =
-    &[function("date_format", &[TIMESTAMP, Slot::TextLiteral], Slot::Text, |input, _| {
+pub(super) const FUNCTIONS: &[Function] = &[
+    function("date_format", &[TIMESTAMP, Slot::TextLiteral], Slot::Text, |input, _| {
         let values = input.operand::<TimestampMicrosecondType>(0);
         let pattern = parse(input.text(1).get(0));
         try_texts(input, |row, out| match &pattern {
@@ -41,7 +42,88 @@ pub(super) const FUNCTIONS: &[Function] =
             Err(fault) => Err(fault.clone()),
         })
     })
-    .failing()];
+    .failing(),
+    function("parse_timestamp", &[Slot::Text, Slot::TextLiteral], TIMESTAMP, |input, result| {
+        let (text, pattern) = (input.text(0), parse(input.text(1).get(0)));
+        let values = input.try_map::<TimestampMicrosecondType>(|row| match &pattern {
+            Ok(parts) => read(text.get(row), parts).ok_or_else(|| {
+                let message = format!("the text '{}' does not have the format", shown(text.get(row)));
+                Fault::new("CANNOT_PARSE_TIMESTAMP", message)
+            }),
+            Err(fault) => Err(fault.clone()),
+        })?;
+        Ok(Arc::new(values.with_data_type(result.arrow())))
+    })
+    .failing(),
+];
+
+/// The timestamp that a text denotes by a pattern; what the pattern leaves open is that of 1970-01-01 00:00:00.
+fn read(text: &str, parts: &[Part]) -> Option<i64> {
+    let mut rest = text;
+    let (mut year, mut month, mut day, mut hour, mut minute, mut second, mut fraction) = (1970, 1, 1, 0, 0, 0, 0);
+    let mut afternoon = None;
+    for part in parts {
+        let (letter, count) = match part {
+            Part::Text(text) => {
+                let start = rest.get(..text.len()).filter(|start| start.eq_ignore_ascii_case(text))?;
+                rest = &rest[start.len()..];
+                continue;
+            }
+            Part::Field(letter, count) => (*letter, *count),
+        };
+        match letter {
+            'M' | 'L' if count >= 3 => {
+                let length = |name: &str| if count == 3 { 3 } else { name.len() };
+                let found = MONTHS.iter().position(|name| {
+                    rest.get(..length(name)).is_some_and(|start| start.eq_ignore_ascii_case(&name[..length(name)]))
+                })?;
+                rest = &rest[length(MONTHS[found])..];
+                month = found as i64 + 1;
+            }
+            'a' => {
+                let half = rest.get(..2)?;
+                afternoon = Some(half.eq_ignore_ascii_case("pm"));
+                (half.eq_ignore_ascii_case("am") || half.eq_ignore_ascii_case("pm")).then_some(())?;
+                rest = &rest[2..];
+            }
+            'S' => {
+                let digits = digits(&mut rest, count, count)?;
+                fraction = digits.parse::<i64>().ok()?.checked_mul(10_i64.pow(9 - count.min(9) as u32))? / 1000;
+            }
+            'y' if count == 4 && rest.starts_with('+') => {
+                rest = &rest[1..];
+                year = digits(&mut rest, 5, 9)?.parse().ok()?;
+            }
+            _ => {
+                let most = if count == 1 { 9 } else { count };
+                let value: i64 = digits(&mut rest, count, most)?.parse().ok()?;
+                match letter {
+                    'y' => year = if count == 2 { 2000 + value } else { value },
+                    'M' | 'L' => month = value,
+                    'd' => day = value,
+                    'H' => hour = value,
+                    'h' => hour = (1..=12).contains(&value).then_some(value % 12)?,
+                    'm' => minute = value,
+                    's' => second = value,
+                    _ => return None,
+                }
+            }
+        }
+    }
+    let exists = (1..=12).contains(&month) && (1..=days_of_month(year, month)).contains(&day);
+    (rest.is_empty() && exists && hour < 24 && minute < 60 && second < 60).then_some(())?;
+    hour += if afternoon == Some(true) { 12 } else { 0 };
+    let time = ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction;
+    day_number(year, month, day).checked_mul(DAY)?.checked_add(time)
+}
+
+/// Takes `least` to `most` digits off a text.
+fn digits<'a>(rest: &mut &'a str, least: usize, most: usize) -> Option<&'a str> {
+    let length = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
+    let (digits, after) = rest.split_at(length);
+    *rest = after;
+    (length >= least).then_some(digits)
+}
 
 /// A part of a pattern.
 enum Part {

@@ -49,7 +49,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let text = text.get(row);
             let found = pattern.find(text, 0);
             found.iter().for_each(|&(start, end)| out.push_str(&text[start..end]));
-            Ok(found.is_some())
+            Ok(!out.is_empty()) // as Spark, to which an empty match is none
         })
     })
     .failing_if(is_bad_pattern),

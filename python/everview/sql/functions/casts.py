@@ -22,6 +22,7 @@ from everview.schema.datatype import (
     Kind,
 )
 from everview.sql.coercion import can_cast, cast_to
+from everview.sql.functions.dates import parsed
 from everview.sql.functions.function import Arguments, ScalarFunction
 from everview.sql.literal import CoercionError
 
@@ -42,13 +43,26 @@ def _cast(target: DataType) -> Callable[[Arguments], Expression]:
     return lambda args: explicit_cast(args[0], target)
 
 
-_ALIASES = {DATE: ("to_date",), TIMESTAMP: ("to_timestamp", "to_timestamp_ltz")}
+def _parsed(target: DataType) -> Callable[[Arguments], Expression]:
+    """A cast, or, with a format, what the text says by it."""
+
+    def build(args: Arguments) -> Expression:
+        if len(args) == 1 or not (args[0].type.is_string or args[0].type.kind is Kind.NULL):
+            return explicit_cast(args[0], target)
+        return cast_to(parsed(args), target)
+
+    return build
+
 
 TITLE = "Casts"
 FUNCTIONS = (
     *(
-        ScalarFunction(str(t), "value", f"CAST(value AS {str(t).upper()})", _cast(t), _ALIASES.get(t, ()))
+        ScalarFunction(str(t), "value", f"CAST(value AS {str(t).upper()})", _cast(t))
         for t in (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP)
     ),
-    ScalarFunction("to_timestamp_ntz", "value", "CAST(value AS TIMESTAMP_NTZ)", _cast(TIMESTAMP_NTZ)),
+    ScalarFunction("to_date", "value[, format]", "a cast; a text by a format such as `'dd/MM/yyyy'`", _parsed(DATE)),
+    ScalarFunction(
+        "to_timestamp", "value[, format]", "the same as a timestamp", _parsed(TIMESTAMP), ("to_timestamp_ltz",)
+    ),
+    ScalarFunction("to_timestamp_ntz", "value[, format]", "the same without zone", _parsed(TIMESTAMP_NTZ)),
 )

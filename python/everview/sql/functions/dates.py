@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 from everview.errors import cut
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, decimal
-from everview.sql.coercion import arithmetic, as_bigint, as_date, as_int, as_position, as_timestamp, cast_to, condition
+from everview.sql.coercion import (
+    arithmetic,
+    as_bigint,
+    as_date,
+    as_int,
+    as_position,
+    as_string,
+    as_timestamp,
+    cast_to,
+    condition,
+)
 from everview.sql.functions.function import Arguments, ScalarFunction, literal_text, plain
 from everview.sql.literal import CoercionError
 
@@ -173,10 +183,31 @@ def _from_unixtime(args: Arguments) -> Expression:
     return _date_format([seconds, pattern])
 
 
+def parsed(args: Arguments) -> Expression:
+    """A text as a timestamp, by a format."""
+    text = as_string(args[0])
+    if isinstance(args[1], Literal) and args[1].value is None:
+        return Literal(None, TIMESTAMP)
+    pattern = _checked_format(literal_text(args[1], "a format"))
+    letters = [(m[0], len(m[0])) for m in re.finditer(r"'[^']*'|([a-zA-Z])\1*", str(pattern.value)) if m[1]]
+    for letter, count in ((text[0], count) for text, count in letters):
+        if letter not in "yMLdHhmsSa" or (letter == "y" and count not in (1, 2, 4)):
+            raise CoercionError(f"`{letter * count}` in a format that texts are read by is not supported")
+    names = [text[0] for text, _ in letters]
+    if len(names) != len(set(names)) or ("h" in names) != ("a" in names) or {"h", "H"} <= set(names):
+        raise CoercionError("a format that texts are read by has each field once, and `h` with `a`")
+    if re.search(
+        r"(?<![a-zA-Z])([yMdHhms])(?!\1)[yMdHhmsS]|([yMdHhms])(?!\2)([yMdHhms])(?!\3)[yMdHhmsS]", str(pattern.value)
+    ):
+        raise CoercionError("in a format that texts are read by, a field of one letter is followed by no digits")
+    return Call("parse_timestamp", (text, pattern), TIMESTAMP, text.nullable)
+
+
 def _unix_timestamp(args: Arguments) -> Expression:
-    if len(args) == 2 or args[0].type.is_string:
-        raise CoercionError("UNIX_TIMESTAMP takes a date or timestamp; texts are not parsed by a format: CAST them")
-    moment = as_timestamp(args[0])
+    if args[0].type.is_string:
+        moment = parsed([*args, Literal("yyyy-MM-dd HH:mm:ss", STRING)][:2])
+    else:
+        moment = as_timestamp(args[0])
     micros = Call("unix_micros", (moment,), BIGINT, moment.nullable)
     return arithmetic("int_div", micros, Literal(1_000_000, BIGINT))  # toward zero, as Spark
 
@@ -279,7 +310,11 @@ FUNCTIONS = (
     ScalarFunction("monthname", "date", "`Jan`, `Feb`, ...", _name("MMM")),
     ScalarFunction("date_part", "field, date", "as `EXTRACT(field FROM date)`; a literal", _date_part, ("datepart",)),
     ScalarFunction(
-        "unix_timestamp", "timestamp[, format]", "seconds since 1970", _unix_timestamp, ("to_unix_timestamp",)
+        "unix_timestamp",
+        "timestamp[, format]",
+        "seconds since 1970, cut toward zero; a text is read by the format",
+        _unix_timestamp,
+        ("to_unix_timestamp",),
     ),
     ScalarFunction("from_unixtime", "seconds[, format]", "seconds since 1970 as a text", _from_unixtime),
     ScalarFunction("timestamp_seconds", "integer", "seconds since 1970", timestamp_from(1_000_000)),

@@ -21,12 +21,12 @@ def _abs(args: Arguments) -> Expression:
     return Call("abs", (operand,), operand.type, operand.nullable)
 
 
-def _round(args: Arguments) -> Expression:
-    operand = as_number(args[0], "ROUND")
+def _rounded(op: str, args: Arguments) -> Expression:
+    operand = as_number(args[0], op.upper())
     digits = args[1] if len(args) > 1 else Literal(0, INT)
     places = digits.value if isinstance(digits, Literal) and digits.type.is_integer else None
     if not isinstance(places, int) or not -(1 << 31) <= places < 1 << 31:
-        raise CoercionError("the number of digits of ROUND must be a literal of type `int`")
+        raise CoercionError(f"the number of digits of {op.upper()} must be a literal of type `int`")
     data_type = operand.type
     if data_type.kind is Kind.DECIMAL:
         whole = data_type.precision - data_type.scale + 1
@@ -36,7 +36,7 @@ def _round(args: Arguments) -> Expression:
             if places < 0
             else decimal(min(MAX_PRECISION, whole + scale), scale)
         )
-    return Call("round", (operand, Literal(places, INT)), data_type, operand.nullable)
+    return Call(op, (operand, Literal(places, INT)), data_type, operand.nullable)
 
 
 def _whole(op: str) -> Callable[[Arguments], Expression]:
@@ -90,8 +90,12 @@ TITLE = "Numbers"
 FUNCTIONS = (
     ScalarFunction("abs", "number", "the number without its sign", _abs),
     ScalarFunction(
-        "round", "number[, digits]", "rounded half up; negative digits round before the point; a literal", _round
+        "round",
+        "number[, digits]",
+        "rounded half up; negative digits round before the point; a literal",
+        lambda args: _rounded("round", args),
     ),
+    ScalarFunction("bround", "number[, digits]", "the same, half to even", lambda args: _rounded("bround", args)),
     ScalarFunction("floor", "number", "the greatest whole number that is not greater", _whole("floor")),
     ScalarFunction("ceil", "number", "the least whole number that is not less", _whole("ceil"), ("ceiling",)),
     ScalarFunction("sign", "number", "-1.0, 0.0 or 1.0", _doubles("signum"), ("signum",)),

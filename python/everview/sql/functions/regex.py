@@ -78,7 +78,7 @@ FUNCTIONS = (
     ScalarFunction(
         "regexp_substr",
         "string, pattern",
-        "the first match; NULL if there is none",
+        "the first match; NULL if there is none or it is empty",
         _on_pattern("regexp_substr", STRING, nullable=True),
     ),
     ScalarFunction("regexp_count", "string, pattern", "the number of matches", _on_pattern("regexp_count", INT)),

@@ -172,9 +172,7 @@ FUNCTIONS = (
         "some blanks",
         lambda args: plain("repeat", STRING, as_string, as_position)([Literal(" ", STRING), *args]),
     ),
-    ScalarFunction(
-        "reverse", "string", "its characters from the last to the first", plain("reverse", STRING, as_string)
-    ),
+    ScalarFunction("reverse", "string", "its characters from the last to the first", _reverse),
     ScalarFunction(
         "initcap", "string", "words, between blanks, with a capital first letter", plain("initcap", STRING, as_string)
     ),
