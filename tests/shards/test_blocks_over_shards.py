@@ -73,6 +73,28 @@ FRAGMENTS = {  # with several shards
         "SELECT o.ok, d.ck FROM o JOIN (SELECT ck FROM c ORDER BY g LIMIT 2) d ON o.ck = d.ck",
         3,
     ),
+    "EXCEPT": ("SELECT ck FROM c EXCEPT SELECT ck FROM o", 1),
+    "INTERSECT ALL": ("SELECT ck FROM c INTERSECT ALL SELECT ck FROM o", 1),
+    "constants joined": ("SELECT o.ok, v.y FROM o JOIN (VALUES (1, 2), (3, 4), (1, 5)) v(x, y) ON o.ck = v.x", 1),
+    "groups of constants joined": (
+        "SELECT o.ok, v.n FROM o JOIN (SELECT x, COUNT(*) AS n FROM VALUES (1), (3), (1) AS w(x) GROUP BY x) v ON o.ck = v.x",
+        1,
+    ),
+    "constants forbidden": ("SELECT ok FROM o WHERE ck NOT IN (SELECT x FROM VALUES (1), (3) AS w(x))", 1),
+    "constants beside all rows": ("SELECT c.ck, v.x FROM c CROSS JOIN (VALUES (1), (3)) v(x)", 1),
+    "constants that keep their rows": ("SELECT v.x, o.ok FROM (VALUES (1), (3)) v(x) LEFT JOIN o ON o.ck = v.x", 2),
+    "groups joined with constants": (
+        "SELECT d.ok, d.n, v.y FROM (SELECT ok, COUNT(*) AS n FROM l GROUP BY ok) d JOIN (VALUES (1, 2), (3, 4)) v(x, y) ON d.ok = v.x",
+        1,
+    ),
+    "constants in a union": ("SELECT ck FROM c UNION ALL SELECT 7", 2),
+    "the first of each group": ("SELECT ok, q FROM l QUALIFY row_number() OVER (PARTITION BY ok ORDER BY q) = 1", 2),
+    "the first of groups by key": (
+        "SELECT d.ok, o.p FROM (SELECT ok, q FROM l QUALIFY row_number() OVER (PARTITION BY ok ORDER BY q DESC) <= 2) d JOIN o ON o.ok = d.ok",
+        2,
+    ),
+    "numbered rows": ("SELECT ck, ok, row_number() OVER (PARTITION BY ck ORDER BY p, ok) AS n FROM o", 2),
+    "numbered groups": ("SELECT ok, row_number() OVER (ORDER BY SUM(q), ok) AS n FROM l GROUP BY ok", 2),
     "a CTE used twice": (
         "WITH d AS (SELECT ck, SUM(p) AS p FROM o GROUP BY ck) SELECT x.ck, y.p FROM d x JOIN d y ON x.ck = y.p",
         2,

@@ -1,15 +1,22 @@
-//! Exact sums of doubles.
+//! Exact sums of doubles, and of products of two.
 //!
 //! Sums must not depend on the order of changes, and inserting then deleting a value must leave no residue. So a sum is kept exactly: every
 //! finite double is an integer times a power of two; the integers are added up in 128-bit buckets of 32 binary places each. Only the
 //! buckets in use are held (data of similar magnitude use two or three). NaN and infinities are counted. The value is the exact sum
 //! rounded once, so it is a function of the multiset of inputs alone.
+//!
+//! A product of two doubles has 106 bits: it is added up as four products of halves, in a sum of its own whose buckets begin at the square of
+//! the smallest subnormal.
+
+use crate::big_int::BigInt;
 
 const MANTISSA_BITS: u32 = 52;
+/// Bits of the lower half of a mantissa.
+const HALF: u32 = 27;
 /// Binary places per bucket.
 const PLACES: i32 = 32;
 /// The exponent of the smallest subnormal.
-const LOWEST: i32 = -1074;
+pub const LOWEST: i32 = -1074;
 
 /// The exact sum of a multiset of doubles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,24 +39,95 @@ impl DoubleSum {
             *(if value > 0.0 { &mut self.positive } else { &mut self.negative }) += i128::from(times);
             return false;
         }
-        if value == 0.0 {
+        let (mantissa, exponent) = parts_of(value);
+        self.add_term(mantissa, exponent, times)
+    }
+
+    /// Adds `times` times a product; returns whether a bucket overflowed. A sum of products holds nothing else.
+    pub fn add_product(&mut self, one: f64, two: f64, times: i64) -> bool {
+        if !one.is_finite() || !two.is_finite() {
+            self.nan += i128::from(times);
             return false;
         }
-        let bits = value.to_bits();
-        let raw = ((bits >> MANTISSA_BITS) & 0x7FF) as i32;
-        let fraction = (bits & ((1 << MANTISSA_BITS) - 1)) as i128;
-        let (mantissa, exponent) = if raw == 0 { (fraction, 0) } else { (fraction | 1 << MANTISSA_BITS, raw - 1) };
-        let signed = if value < 0.0 { -mantissa } else { mantissa };
-        let (term, over) = (signed << (exponent % PLACES)).overflowing_mul(i128::from(times));
+        let ((one, first), (two, second)) = (parts_of(one), parts_of(two));
+        let halves = |mantissa: i128| [(mantissa % (1 << HALF), 0), (mantissa >> HALF, HALF as i32)];
+        // of the magnitude, so that both halves have its sign
+        let sign = if (one < 0) == (two < 0) { 1 } else { -1 };
+        let mut overflow = false;
+        for (low, by) in halves(one.abs()) {
+            for (high, by_too) in halves(two.abs()) {
+                overflow |= self.add_term(sign * low * high, first + second + by + by_too, times);
+            }
+        }
+        overflow
+    }
+
+    /// Adds `times` times `mantissa * 2^exponent`, counted from the lowest place.
+    fn add_term(&mut self, mantissa: i128, exponent: i32, times: i64) -> bool {
+        let (term, over) = (mantissa << (exponent % PLACES)).overflowing_mul(i128::from(times));
         self.add_bucket((exponent / PLACES) as u8, term) | over
     }
 
     /// Adds another sum; returns whether a bucket overflowed.
     pub fn merge(&mut self, other: &Self) -> bool {
-        self.nan += other.nan;
-        self.positive += other.positive;
-        self.negative += other.negative;
-        other.buckets.iter().fold(false, |over, &(bucket, sum)| self.add_bucket(bucket, sum) | over)
+        self.merge_times(other, 1)
+    }
+
+    /// Adds another sum so many times; returns whether a bucket overflowed.
+    pub fn merge_times(&mut self, other: &Self, times: i64) -> bool {
+        self.nan += other.nan * i128::from(times);
+        self.positive += other.positive * i128::from(times);
+        self.negative += other.negative * i128::from(times);
+        let mut overflow = false;
+        for &(bucket, sum) in &other.buckets {
+            let (term, over) = sum.overflowing_mul(i128::from(times));
+            overflow |= self.add_bucket(bucket, term) | over;
+        }
+        overflow
+    }
+
+    /// Whether all that was added is finite.
+    pub fn is_finite(&self) -> bool {
+        self.nan == 0 && self.positive == 0 && self.negative == 0
+    }
+
+    /// The sum of what is finite, in units of the lowest place.
+    pub fn exact(&self) -> BigInt {
+        let mut digits = vec![0i128; self.buckets.last().map_or(0, |&(last, _)| usize::from(last) + 6)];
+        for &(bucket, sum) in &self.buckets {
+            digits[usize::from(bucket)] += sum;
+        }
+        BigInt::of_digits(&mut digits)
+    }
+
+    /// Appends the sum as bytes: the same for the same multiset of what was added.
+    pub fn write(&self, into: &mut Vec<u8>) {
+        into.push(self.buckets.len() as u8);
+        for count in [self.nan, self.positive, self.negative] {
+            into.extend_from_slice(&count.to_le_bytes());
+        }
+        for (bucket, sum) in &self.buckets {
+            into.push(*bucket);
+            into.extend_from_slice(&sum.to_le_bytes());
+        }
+    }
+
+    /// Reads what `write` wrote, and gives what is behind it; `None` if it is nothing of that kind.
+    pub fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (&length, mut rest) = bytes.split_first()?;
+        let number = |rest: &mut &[u8]| -> Option<i128> {
+            let (found, after) = rest.split_first_chunk::<16>()?;
+            *rest = after;
+            Some(i128::from_le_bytes(*found))
+        };
+        let (nan, positive, negative) = (number(&mut rest)?, number(&mut rest)?, number(&mut rest)?);
+        let mut buckets = Vec::with_capacity(usize::from(length));
+        for _ in 0..length {
+            let (&bucket, after) = rest.split_first()?;
+            rest = after;
+            buckets.push((bucket, number(&mut rest)?));
+        }
+        Some((Self { buckets, nan, positive, negative }, rest))
     }
 
     fn add_bucket(&mut self, bucket: u8, term: i128) -> bool {
@@ -121,6 +199,15 @@ impl DoubleSum {
     }
 }
 
+/// A finite double as an integer times a power of two, counted from the lowest place.
+fn parts_of(value: f64) -> (i128, i32) {
+    let bits = value.to_bits();
+    let raw = ((bits >> MANTISSA_BITS) & 0x7FF) as i32;
+    let fraction = i128::from(bits & ((1 << MANTISSA_BITS) - 1));
+    let (mantissa, exponent) = if raw == 0 { (fraction, 0) } else { (fraction | 1 << MANTISSA_BITS, raw - 1) };
+    (if value < 0.0 { -mantissa } else { mantissa }, exponent)
+}
+
 /// `head * 2^exponent`, rounded once.
 fn scale(head: i128, exponent: i32) -> f64 {
     let length = 128 - head.leading_zeros() as i32;
@@ -189,5 +276,29 @@ mod tests {
         }
         assert!(total.is_empty());
         assert_eq!(total.value(), 0.0);
+    }
+
+    #[test]
+    fn products_are_exact_and_leave_nothing() {
+        let values = [1.0, -0.1, 1e300, 5e-324, -7.25e-160, 3.3e155, 0.0, f64::MAX];
+        let mut total = DoubleSum::default();
+        for one in values {
+            for two in values {
+                let mut sum = DoubleSum::default();
+                assert!(!sum.add_product(one, two, 3));
+                let (mut a, mut b) = (DoubleSum::default(), DoubleSum::default());
+                a.add(one, 1);
+                b.add(two, 3);
+                assert_eq!(sum.exact(), a.exact().times(&b.exact()), "{one} {two}");
+                total.add_product(one, two, 2);
+            }
+        }
+        let mut bytes = Vec::new();
+        total.write(&mut bytes);
+        let (read, rest) = DoubleSum::read(&bytes).unwrap();
+        assert_eq!((&read, rest.len()), (&total, 0));
+        assert!(DoubleSum::read(&bytes[..bytes.len() - 1]).is_none());
+        total.merge_times(&read, -1);
+        assert!(total.is_empty());
     }
 }

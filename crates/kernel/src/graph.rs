@@ -19,10 +19,12 @@ use crate::interner::Interner;
 use crate::operator::{Context, Filter, Map, Operator, Union};
 use crate::plan::{self, Plan, Source};
 use crate::pool::WordPool;
+use crate::repeat::Repeat;
 use crate::scan::{AtomScan, RowScan};
 use crate::table::{BaseTable, Staged};
 use crate::top_k::TopK;
 use crate::tree::AtomChanges;
+use crate::values::Values;
 use arrow_schema::{Field, Schema, SchemaRef};
 use everview_expr::DataType;
 use std::sync::Arc;
@@ -435,10 +437,23 @@ impl Compiler {
             }
             plan::Stage::Distinct { .. } => (Stage::Operator(Box::new(Distinct::new(&types))), input),
             plan::Stage::TopK(top_k) => {
-                if !top_k.partition.is_empty() || top_k.order.iter().any(|by| by.column >= types.len()) {
-                    return Err(invalid("a top-k orders by columns of its input, all of it"));
+                let by = top_k.order.iter().map(|by| by.column).chain(top_k.partition.iter().copied());
+                if by.into_iter().any(|column| column >= types.len()) {
+                    return Err(invalid("a top-k orders by columns of its input"));
                 }
-                (Stage::Operator(Box::new(TopK::new(top_k, &types))), input)
+                let number = top_k.rank.iter().map(|name| (name.clone(), DataType::Int));
+                let columns = input.into_iter().chain(number).collect();
+                (Stage::Operator(Box::new(TopK::new(top_k, &types))), columns)
+            }
+            plan::Stage::Repeat { count, .. } => {
+                if count.data_type() != DataType::BigInt {
+                    return Err(invalid("how often a row is there is a BIGINT"));
+                }
+                (Stage::Operator(Box::new(Repeat::new(count.clone(), schema))), input)
+            }
+            plan::Stage::Values(values) => {
+                let columns = values.columns.iter().map(|column| (column.name.clone(), column.data_type)).collect();
+                (Stage::Operator(Box::new(Values::new(values)?)), columns)
             }
             plan::Stage::Union { .. } => {
                 let same = |&node: &usize| self.columns[node].iter().map(|c| c.1).eq(types.iter().copied());

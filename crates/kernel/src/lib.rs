@@ -4,7 +4,7 @@
 //! `settle`, `leaf`, `live`, `build`, `enumerate`, `sink`, `witness` and `delta` are the semi-join tree, `totals` and `lookup` its answers without
 //! enumerating everything; `plan` says what it looks like and `plan_check` whether it is one; `codec` and `interner` turn Arrow columns into
 //! words and back; `table` is a base table, `table_pass` one that keeps no rows, `scan` the way from its changes to an atom's; `flow` is rows on
-//! their way through operators, `operator` what these are, `aggregate` (with `accumulator`), `distinct` and `top_k` (with `ranked` and `sort_key`) those that hold rows; `core_stage` is a tree with the scans of its
+//! their way through operators, `operator` what these are, `aggregate` (with `accumulator`, `groups` `bag`, `double_sum` and `big_int`), `distinct`, `top_k` (with `partitions`, `ranked` and `sort_key`) and `values` those that hold rows, `repeat` one that does not; `core_stage` is a tree with the scans of its
 //! atoms, `graph` a view: cores and operators, `graph_read` its full result; `database` commits batches; `exchange` is for rows that travel
 //! between engines.
 
@@ -13,6 +13,8 @@
 mod accumulator;
 pub mod aggregate;
 pub mod annotation;
+mod bag;
+pub mod big_int;
 mod build;
 pub mod codec;
 pub mod consolidate;
@@ -40,11 +42,13 @@ mod link;
 mod live;
 mod lookup;
 pub mod operator;
+pub mod partitions;
 mod pending;
 pub mod plan;
 mod plan_check;
 pub mod pool;
 pub mod ranked;
+pub mod repeat;
 pub mod retention;
 mod row_store;
 pub mod rows;
@@ -63,4 +67,5 @@ pub mod top_k;
 pub mod totals;
 pub mod tree;
 mod trim;
+pub mod values;
 mod witness;

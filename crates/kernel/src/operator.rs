@@ -40,8 +40,8 @@ pub enum Position {
     Start,
     /// At a row by its place in a slab.
     Row(u32),
-    /// At a row by its place in an order.
-    Key(SortKey),
+    /// At a row by its place in an order, and its rank where rows are numbered.
+    Key(SortKey, i128),
 }
 
 impl Position {

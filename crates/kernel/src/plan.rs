@@ -62,6 +62,15 @@ pub enum Stage {
     },
     /// The first rows of an order.
     TopK(TopK),
+    /// Each row as often as it says itself.
+    Repeat {
+        /// The stage read.
+        input: usize,
+        /// How often, a BIGINT over its columns.
+        count: Expr,
+    },
+    /// Rows that never change.
+    Values(Values),
     /// The rows of several stages.
     Union {
         /// The stages read.
@@ -81,7 +90,11 @@ impl Stage {
                 found
             }
             Self::Aggregate(aggregate) => vec![aggregate.input],
-            Self::Map { input, .. } | Self::Filter { input, .. } | Self::Distinct { input } => vec![*input],
+            Self::Map { input, .. }
+            | Self::Filter { input, .. }
+            | Self::Distinct { input }
+            | Self::Repeat { input, .. } => vec![*input],
+            Self::Values(_) => Vec::new(),
             Self::TopK(top_k) => vec![top_k.input],
             Self::Union { inputs } => inputs.clone(),
         }
@@ -97,12 +110,21 @@ pub struct MapColumn {
     pub expression: Expr,
 }
 
+/// Rows that never change.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Values {
+    /// Their columns.
+    pub columns: Vec<Column>,
+    /// Constant expressions, one per column.
+    pub rows: Vec<Vec<Expr>>,
+}
+
 /// The rows from one rank of an order to another.
 #[derive(Clone, Debug, Deserialize)]
 pub struct TopK {
     /// The stage read.
     pub input: usize,
-    /// Positions of the columns by whose values rows are ordered apart from others; none so far.
+    /// Positions of the columns by whose values rows are ordered apart from others.
     pub partition: Vec<usize>,
     /// What rows are ordered by; those that are equal there, by their other columns.
     pub order: Vec<SortColumn>,
@@ -110,10 +132,13 @@ pub struct TopK {
     pub limit: Option<u64>,
     /// How many rows before them are left out.
     pub offset: u64,
+    /// The name of a last column, an INT, with the rank of the row in its partition, from 1.
+    #[serde(default)]
+    pub rank: Option<String>,
 }
 
 /// A column that rows are ordered by.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub struct SortColumn {
     /// Its position.
     pub column: usize,
@@ -144,7 +169,7 @@ impl Aggregate {
 
 /// An aggregate function.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Function {
     /// Number of rows or of non-NULL values.
     Count,
@@ -152,6 +177,36 @@ pub enum Function {
     Sum,
     /// Mean of the non-NULL values.
     Avg,
+    /// The least of the non-NULL values.
+    Min,
+    /// The greatest of the non-NULL values.
+    Max,
+    /// The value of the only row; a group of two is refused.
+    Single,
+    /// The first argument where the second is least.
+    MinBy,
+    /// The first argument where the second is greatest.
+    MaxBy,
+    /// Variance.
+    VarPop,
+    /// Variance of a sample.
+    VarSamp,
+    /// Its root.
+    StddevPop,
+    /// The root of that of a sample.
+    StddevSamp,
+    /// Covariance.
+    CovarPop,
+    /// Covariance of a sample.
+    CovarSamp,
+    /// Correlation.
+    Corr,
+    /// The exact sums of a variance, as bytes: a partial result. An argument of this kind in the place of numbers is such a partial result.
+    VarianceState,
+    /// Those of a covariance.
+    CovarianceState,
+    /// Those of a correlation.
+    CorrelationState,
 }
 
 impl std::fmt::Display for Function {
@@ -160,6 +215,21 @@ impl std::fmt::Display for Function {
             Self::Count => "count",
             Self::Sum => "sum",
             Self::Avg => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Single => "single",
+            Self::MinBy => "min_by",
+            Self::MaxBy => "max_by",
+            Self::VarPop => "var_pop",
+            Self::VarSamp => "var_samp",
+            Self::StddevPop => "stddev_pop",
+            Self::StddevSamp => "stddev_samp",
+            Self::CovarPop => "covar_pop",
+            Self::CovarSamp => "covar_samp",
+            Self::Corr => "corr",
+            Self::VarianceState => "variance_state",
+            Self::CovarianceState => "covariance_state",
+            Self::CorrelationState => "correlation_state",
         })
     }
 }
@@ -176,6 +246,9 @@ pub struct AggregateColumn {
     pub argument_type: Option<DataType>,
     /// The argument over the input's columns, where the tree does not carry it.
     pub argument: Option<Expr>,
+    /// The second argument, of functions that take two.
+    #[serde(default)]
+    pub second: Option<Expr>,
     /// The component that holds the sum.
     pub sum: Option<usize>,
     /// The component that holds the number of non-NULL values; the multiplicity without one.

@@ -12,7 +12,7 @@
 use crate::sort_key::SortKey;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 /// Rows in order, and a window on them.
 #[derive(Debug)]
@@ -55,13 +55,38 @@ pub struct Change {
     rows: Vec<(SortKey, i64)>,
     first: Cut,
     last: Cut,
-    total: i128,
+    /// All rows afterwards, with multiplicities.
+    pub total: i128,
     /// The rows that enter the window (positive) and leave it, in order.
     pub window: Vec<(SortKey, i64)>,
     /// Searches in the ordered map.
     pub probes: u64,
     /// Rows met on the way from where the cuts were to where they will be.
     pub steps: u64,
+}
+
+/// How the numbers of rows change.
+#[derive(Debug, Default)]
+pub struct Renumbered {
+    /// Rows with a number that they get (1) or lose (-1), in order. Numbers are from 1.
+    pub rows: Vec<(SortKey, i128, i64)>,
+    /// Rows met on the way.
+    pub steps: u64,
+}
+
+impl Renumbered {
+    /// The copies of a row had the ranks `was` and have the ranks `is`.
+    fn add(&mut self, key: &SortKey, was: Range<i128>, is: Range<i128>) {
+        let mut tell = |ranks: &Range<i128>, without: &Range<i128>, weight| {
+            let before = ranks.start..ranks.end.min(without.start);
+            let after = ranks.start.max(without.end)..ranks.end;
+            for rank in before.chain(after) {
+                self.rows.push((key.clone(), rank + 1, weight));
+            }
+        };
+        tell(&was, &is, -1);
+        tell(&is, &was, 1);
+    }
 }
 
 /// A multiplicity would leave its range.
@@ -100,6 +125,58 @@ impl Ranked {
         let held = |key: &SortKey| self.rows.get(key).copied().unwrap_or(0);
         let rows = changes.iter().map(|(key, change)| (key.clone(), held(key) + change)).collect();
         Ok(Change { rows, first, last, total, window, probes, steps })
+    }
+
+    /// How a change that was prepared on these rows numbers the rows of the window anew: from the first row that changes to the last one, and
+    /// further while numbers are shifted. Where the first one stands is counted from the nearer end.
+    pub fn renumbered(&self, change: &Change) -> Renumbered {
+        let mut found = Renumbered::default();
+        let (Some((first, _)), Some((last, _))) = (change.rows.first(), change.rows.last()) else { return found };
+        let (start, end) = (self.first.rank.unwrap_or(0), self.last.rank.unwrap_or(i128::MAX));
+        let Some(mut was) = self.rank_of(first, end, &mut found.steps) else { return found };
+        let mut is = was;
+        let inside = |rank: i128, copies: i64| rank.clamp(start, end)..(rank + i128::from(copies)).clamp(start, end);
+        let mut rows = self.rows.range::<SortKey, _>(first..).peekable();
+        let mut changes = change.rows.iter().peekable();
+        loop {
+            let order = match (rows.peek(), changes.peek()) {
+                (None, None) => break,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((row, _)), Some((changed, _))) => (*row).cmp(changed),
+            };
+            let row = if order == Ordering::Greater { None } else { rows.next() };
+            let changed = if order == Ordering::Less { None } else { changes.next() };
+            let Some(key) = row.map(|(key, _)| key).or(changed.map(|(key, _)| key)) else { break };
+            if key > last && was == is || was.min(is) >= end {
+                break;
+            }
+            found.steps += 1;
+            let held = row.map_or(0, |(_, &copies)| copies);
+            let left = changed.map_or(held, |&(_, copies)| copies);
+            found.add(key, inside(was, held), inside(is, left));
+            (was, is) = (was + i128::from(held), is + i128::from(left));
+        }
+        found
+    }
+
+    /// How many rows are before a row, if these are less than `end`.
+    fn rank_of(&self, key: &SortKey, end: i128, steps: &mut u64) -> Option<i128> {
+        let mut before = self.rows.range::<SortKey, _>(..key);
+        let mut behind = self.rows.range::<SortKey, _>(key..).rev();
+        let (mut rank, mut rest) = (0, self.total);
+        while rank < end {
+            *steps += 1;
+            match before.next() {
+                Some((_, &copies)) => rank += i128::from(copies),
+                None => return Some(rank),
+            }
+            match behind.next() {
+                Some((_, &copies)) => rest -= i128::from(copies),
+                None => return Some(rest).filter(|&rest| rest < end),
+            }
+        }
+        None
     }
 
     /// Makes a change that was prepared on these rows.
@@ -262,6 +339,7 @@ mod tests {
             let (offset, limit) = (draw(4), (draw(4) > 0).then(|| draw(7)));
             let mut ranked = Ranked::new(offset, limit);
             let (mut rows, mut window) = (Rows::new(), Rows::new());
+            let mut numbered: BTreeMap<(i128, u8), i64> = BTreeMap::new();
             for step in 0..30 {
                 let mut changes = BTreeMap::new();
                 for _ in 0..=draw(5) {
@@ -278,6 +356,7 @@ mod tests {
                 let change = ranked.prepare(given).unwrap();
                 let unchanged: Rows = ranked.window(None).map(|(key, copies)| (key[0], copies)).collect();
                 assert_eq!(unchanged, window, "nothing is done yet");
+                let renumbered = ranked.renumbered(&change).rows;
                 let delta: Rows = change.window.iter().map(|(key, copies)| (key[0], *copies)).collect();
                 ranked.commit(change);
                 for (row, change) in changes {
@@ -285,6 +364,13 @@ mod tests {
                 }
                 rows.retain(|_, copies| *copies != 0);
                 let expected = window_of(&rows, offset, limit);
+                for (key, number, weight) in renumbered {
+                    *numbered.entry((number, key[0])).or_default() += weight;
+                }
+                numbered.retain(|_, copies| *copies != 0);
+                let copies = expected.iter().flat_map(|(&row, &copies)| std::iter::repeat_n(row, copies as usize));
+                let ranks = (i128::from(offset) + 1..).zip(copies).map(|numbered| (numbered, 1));
+                assert_eq!(numbered, ranks.collect(), "round {round}, step {step}: {rows:?}, {offset}, {limit:?}");
                 for (row, copies) in delta {
                     assert_ne!(copies, 0);
                     *window.entry(row).or_default() += copies;

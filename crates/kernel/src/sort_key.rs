@@ -4,6 +4,7 @@
 //! Representation: every column of the row once: those of ORDER BY in its order and direction, then the others, ascending, NULL first. A value
 //! is a marker, which says whether it is NULL, and its bytes: numbers in as many as their type takes, the highest first, so shifted that
 //! negative ones come first; texts with 0 written as 0 255, ended by 0 0. The bytes of a descending value are inverted.
+//! Columns that part the rows come before those of ORDER BY, so that the keys of a partition have a beginning in common.
 //! Invariants: K1, keys are equal iff the rows are; K2, keys compare as Spark orders the rows: texts by bytes, NaN above all numbers, decimals
 //! by value; rows that ORDER BY leaves equal compare by their other columns, in their order; K3, no key begins another.
 //! Cost: linear in the bytes of the row.
@@ -34,44 +35,101 @@ pub struct RowOrder {
     types: Vec<DataType>,
     /// All columns, the most significant first.
     columns: Vec<SortColumn>,
+    /// How many of the first columns say the partition of a row.
+    leading: usize,
 }
 
 impl RowOrder {
     /// Rows of these types by these columns; what is equal there is ordered by the others.
     pub fn new(types: &[DataType], by: &[SortColumn]) -> Self {
+        Self::partitioned(types, &[], by)
+    }
+
+    /// As `new`, for rows that some columns part: these come first, ascending, NULL first.
+    pub fn partitioned(types: &[DataType], partition: &[usize], by: &[SortColumn]) -> Self {
         let mut columns: Vec<SortColumn> = Vec::with_capacity(types.len());
-        let rest = (0..types.len()).map(|column| SortColumn { column, descending: false, nulls_first: true });
-        for column in by.iter().copied().chain(rest) {
+        let ascending = |column| SortColumn { column, descending: false, nulls_first: true };
+        let all = partition.iter().copied().map(ascending).chain(by.iter().copied());
+        for column in all.chain((0..types.len()).map(ascending)) {
             if columns.iter().all(|known| known.column != column.column) {
                 columns.push(column);
             }
         }
-        Self { types: types.to_vec(), columns }
+        let leading = columns.iter().take_while(|column| partition.contains(&column.column)).count();
+        Self { types: types.to_vec(), columns, leading }
+    }
+
+    /// How many of the first bytes of a key say the partition of its row.
+    pub fn partition_len(&self, key: &[u8]) -> usize {
+        let mut rest = key;
+        for &SortColumn { column, .. } in &self.columns[..self.leading] {
+            let (marker, after) = rest.split_first().expect("a key has a marker per column");
+            rest = match *marker {
+                VALUE if is_text(self.types[column]) => after_text(after),
+                VALUE => &after[width_of(self.types[column])..],
+                _ => after,
+            };
+        }
+        key.len() - rest.len()
     }
 
     /// The key of a row given as words.
     pub fn key(&self, words: &[u64], codec: &RowCodec, interner: &Interner) -> SortKey {
         let mut key = Vec::with_capacity(words.len() * 8);
-        for &SortColumn { column, descending, nulls_first } in &self.columns {
-            let Place { offset, null, .. } = codec.place(column);
-            if null.is_some_and(|(word, bit)| words[word] >> bit & 1 == 1) {
-                key.push(if nulls_first { NULL_FIRST } else { NULL_LAST });
-                continue;
-            }
-            key.push(VALUE);
-            let start = key.len();
-            let data_type = self.types[column];
-            if is_text(data_type) {
-                push_text(&mut key, interner.text(words[offset] as u32));
+        for column in &self.columns {
+            let Place { offset, null, .. } = codec.place(column.column);
+            let data_type = self.types[column.column];
+            let value = if null.is_some_and(|(word, bit)| words[word] >> bit & 1 == 1) {
+                Value::Null
+            } else if is_text(data_type) {
+                Value::Text(interner.text(words[offset] as u32))
             } else {
-                let high = if words_of(data_type) == 2 { words[offset + 1] } else { 0 };
-                let number = ordered(data_type, words[offset], high).to_be_bytes();
-                key.extend_from_slice(&number[16 - width_of(data_type)..]);
-            }
-            if descending {
-                key[start..].iter_mut().for_each(|byte| *byte = !*byte);
-            }
+                Value::Number(words[offset], if words_of(data_type) == 2 { words[offset + 1] } else { 0 })
+            };
+            push_value(&mut key, value, data_type, *column);
         }
+        key.into_boxed_slice()
+    }
+
+    /// The keys of so many rows of Arrow columns; no text is interned.
+    pub fn keys(&self, columns: &[ArrayRef], count: usize) -> Vec<SortKey> {
+        let mut interner = Interner::default(); // of numbers alone
+        let mut read = Vec::with_capacity(columns.len());
+        for (array, &data_type) in columns.iter().zip(&self.types) {
+            let (mut texts, mut places, mut words) = (Vec::new(), Vec::new(), Vec::new());
+            if is_text(data_type) {
+                places = vec![(0, 0); count];
+                let copy = |text: &[u8]| (texts.len(), (texts.extend_from_slice(text), texts.len()).1);
+                codec::map_bytes(array, copy, |row, place| places[row] = place);
+            } else {
+                words = vec![0; 2 * count];
+                codec::encode(array, data_type, &mut words, Place { stride: 2, offset: 0, null: None }, &mut interner);
+            }
+            read.push((texts, places, words, array.logical_nulls()));
+        }
+        let key = |row: usize| {
+            let mut key = Vec::new();
+            for column in &self.columns {
+                let (texts, places, words, nulls) = &read[column.column];
+                let data_type = self.types[column.column];
+                let value = if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    Value::Null
+                } else if is_text(data_type) {
+                    Value::Text(&texts[places[row].0..places[row].1])
+                } else {
+                    Value::Number(words[2 * row], words[2 * row + 1])
+                };
+                push_value(&mut key, value, data_type, *column);
+            }
+            key.into_boxed_slice()
+        };
+        (0..count).map(key).collect()
+    }
+
+    /// The key of a row of NULLs.
+    pub fn null_key(&self) -> SortKey {
+        let mut key = Vec::with_capacity(self.columns.len());
+        self.columns.iter().for_each(|column| push_value(&mut key, Value::Null, self.types[column.column], *column));
         key.into_boxed_slice()
     }
 
@@ -91,6 +149,33 @@ impl RowOrder {
         }
         chunks.push(part.finish(self, interner, pool));
         chunks
+    }
+}
+
+/// A value on its way into a key.
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    Null,
+    Text(&'a [u8]),
+    Number(u64, u64),
+}
+
+fn push_value(key: &mut Vec<u8>, value: Value, data_type: DataType, column: SortColumn) {
+    let start = key.len() + 1;
+    match value {
+        Value::Null => return key.push(if column.nulls_first { NULL_FIRST } else { NULL_LAST }),
+        Value::Text(text) => {
+            key.push(VALUE);
+            push_text(key, text);
+        }
+        Value::Number(low, high) => {
+            key.push(VALUE);
+            let number = ordered(data_type, low, high).to_be_bytes();
+            key.extend_from_slice(&number[16 - width_of(data_type)..]);
+        }
+    }
+    if column.descending {
+        key[start..].iter_mut().for_each(|byte| *byte = !*byte);
     }
 }
 
@@ -227,6 +312,18 @@ impl Part {
     }
 }
 
+/// What is behind an ascending text.
+fn after_text(bytes: &[u8]) -> &[u8] {
+    let mut at = 0;
+    loop {
+        match (bytes[at], bytes.get(at + 1)) {
+            (0, Some(255)) => at += 2,
+            (0, _) => return &bytes[at + 2..],
+            _ => at += 1,
+        }
+    }
+}
+
 /// Reads a text, each byte flipped, and gives what is behind it.
 fn read_text<'a>(bytes: &'a [u8], flip: u8, into: &mut Vec<u8>) -> &'a [u8] {
     into.clear();
@@ -266,6 +363,7 @@ mod tests {
         let words = codec.encode(columns, count, &mut interner);
         let key = |i: usize| order.key(&words[i * width..(i + 1) * width], &codec, &interner);
         let mut keys: Vec<SortKey> = (0..count).map(key).collect();
+        assert_eq!(keys, order.keys(columns, count));
         keys.sort();
         interner.set_chunk_bytes(60);
         let chunks = order.rows(keys.iter().map(|key| (&**key, 1)), (&interner, &pool));

@@ -221,7 +221,7 @@ fn a_top_k_emits_what_enters_and_leaves_and_is_read_in_order() {
 #[test]
 fn a_top_k_by_columns_that_are_not_there_is_refused() {
     for (part, value) in
-        [("partition", json!([0])), ("order", json!([{"column": 2, "descending": true, "nulls_first": true}]))]
+        [("partition", json!([2])), ("order", json!([{"column": 2, "descending": true, "nulls_first": true}]))]
     {
         let mut plan = top_k_plan(Some(1), 0);
         plan["stages"][1][part] = value;
@@ -252,4 +252,97 @@ fn a_plan_that_is_read_once_gives_what_a_view_holds_and_leaves_nothing() {
         assert_eq!(rows(&once), rows(&held));
         assert_eq!(database.create_view(plan(connex)).unwrap(), view + 1);
     }
+}
+
+/// The core of `top_k_plan` with another stage above it.
+fn above_core(stage: Value, output: &[&str]) -> Plan {
+    let mut plan = top_k_plan(None, 0);
+    plan["stages"][1] = stage;
+    let output: Vec<Value> =
+        output.iter().map(|name| json!({"name": name, "type": "bigint", "nullable": true})).collect();
+    plan["output"] = json!(output);
+    serde_json::from_value(plan).unwrap()
+}
+
+/// The rows of a view as they are read, one at a time.
+fn read_one_by_one(database: &mut Database, view: usize) -> Vec<Vec<Option<i64>>> {
+    let mut cursor = database.open(view);
+    let mut read = Vec::new();
+    while let Some(flow) = database.read(view, &mut cursor, 1).unwrap() {
+        read.extend(rows(&flow).into_keys());
+    }
+    read
+}
+
+#[test]
+fn a_top_k_per_partition() {
+    let mut database = database();
+    let stage = json!({"stage": "topk", "input": 0, "partition": [0], "limit": 1, "offset": 0,
+                       "order": [{"column": 1, "descending": true, "nulls_first": false}]});
+    let view = database.create_view(above_core(stage, &["k", "a"])).unwrap();
+    let (one, two, three) = (Some(1), Some(2), Some(3));
+    let first = [(one, one, 1), (one, two, 1), (two, one, 1), (None, None, 1), (None, one, 1)];
+    let deltas = database.commit(&[(0, change(&first))], true, false, None).unwrap();
+    assert_eq!(rows(&deltas[0].1), expected(&[(&[one, two], 1), (&[two, one], 1), (&[None, one], 1)]));
+    let deltas = database.commit(&[(0, change(&[(one, two, -1), (two, three, 1)]))], true, false, None).unwrap();
+    let moved = expected(&[(&[one, two], -1), (&[one, one], 1), (&[two, one], -1), (&[two, three], 1)]);
+    assert_eq!(rows(&deltas[0].1), moved);
+    assert_eq!(read_one_by_one(&mut database, view), [[None, one], [one, one], [two, three]]);
+    assert_eq!(database.view(view).count(), Some(Some(3)));
+}
+
+#[test]
+fn a_top_k_with_ranks() {
+    let mut database = database();
+    let stage = json!({"stage": "topk", "input": 0, "partition": [0], "limit": 2, "offset": 0, "rank": "n",
+                       "order": [{"column": 1, "descending": false, "nulls_first": true}]});
+    let mut plan = top_k_plan(None, 0);
+    plan["stages"][1] = stage;
+    let wide = json!({"op": "cast", "type": "bigint", "args": [{"op": "column", "index": 2, "type": "int"}]});
+    let column = |index: usize| json!({"op": "column", "index": index, "type": "bigint"});
+    plan["stages"].as_array_mut().unwrap().push(json!({"stage": "map", "input": 1, "columns": [
+        {"name": "k", "expression": column(0)}, {"name": "a", "expression": column(1)}, {"name": "n", "expression": wide}]}));
+    plan["output"].as_array_mut().unwrap().push(json!({"name": "n", "type": "bigint", "nullable": false}));
+    let view = database.create_view(serde_json::from_value(plan).unwrap()).unwrap();
+    let (one, two, three) = (Some(1), Some(2), Some(3));
+    database.commit(&[(0, change(&[(one, one, 1), (one, three, 2), (two, two, 3)]))], true, false, None).unwrap();
+    let deltas = database.commit(&[(0, change(&[(one, two, 1), (two, two, -2)]))], true, false, None).unwrap();
+    let moved = expected(&[(&[one, three, two], -1), (&[one, two, two], 1), (&[two, two, two], -1)]);
+    assert_eq!(rows(&deltas[0].1), moved);
+    assert_eq!(read_one_by_one(&mut database, view), [[one, one, one], [one, two, two], [two, two, one]]);
+}
+
+#[test]
+fn repeated_rows_are_there_as_often_as_they_say() {
+    let mut database = database();
+    let stage = json!({"stage": "repeat", "input": 0, "count": {"op": "column", "index": 1, "type": "bigint"}});
+    let view = database.create_view(above_core(stage, &["k", "a"])).unwrap();
+    let (one, two, three) = (Some(1), Some(2), Some(3));
+    let first = [(one, three, 2), (one, Some(-1), 1), (two, None, 1), (two, Some(0), 1)];
+    let deltas = database.commit(&[(0, change(&first))], true, false, None).unwrap();
+    assert_eq!(rows(&deltas[0].1), expected(&[(&[one, three], 6)]));
+    let deltas = database.commit(&[(0, change(&[(one, three, -1), (three, two, 1)]))], true, false, None).unwrap();
+    assert_eq!(rows(&deltas[0].1), expected(&[(&[one, three], -3), (&[three, two], 2)]));
+    let refused = database.commit(&[(0, change(&[(one, Some(i64::MAX), 2)]))], false, false, None).unwrap_err();
+    assert_eq!(refused.code, "ARITHMETIC_OVERFLOW");
+    let mut read = read_one_by_one(&mut database, view);
+    read.sort();
+    assert_eq!(read, [[one, three], [three, two]]);
+}
+
+#[test]
+fn values_are_there_when_the_view_is_made() {
+    let bigint = |value: Value| json!({"op": "literal", "type": "bigint", "value": value});
+    let column = |name: &str| json!({"name": name, "type": "bigint", "nullable": true});
+    let values = |rows: Value| {
+        json!({"version": 2, "view": "v", "output": [column("x"), column("y")], "stages": [
+        {"stage": "values", "columns": [column("x"), column("y")], "rows": rows}]})
+    };
+    let mut database = database();
+    let plan = values(json!([[bigint(json!(1)), bigint(json!(2))], [bigint(json!(3)), bigint(Value::Null)]]));
+    let view = database.create_view(serde_json::from_value(plan).unwrap()).unwrap();
+    assert_eq!(read_one_by_one(&mut database, view), [[Some(1), Some(2)], [Some(3), None]]);
+    assert_eq!(database.view(view).count(), Some(Some(2)));
+    let short = values(json!([[bigint(json!(1))]]));
+    assert_eq!(database.create_view(serde_json::from_value(short).unwrap()).unwrap_err().code, "INVALID_PLAN");
 }

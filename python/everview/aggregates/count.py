@@ -17,6 +17,7 @@ class Count(AggregateFunction):
     name = "count"
     spellings = ("count",)
     takes_rows = True
+    takes_numbers = False
     sums = False
 
     def result_type(self, argument: DataType) -> DataType:

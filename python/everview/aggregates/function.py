@@ -1,8 +1,9 @@
 """What an aggregate function is to the rest of the system: its types, what is accumulated for it, and how parts of it are merged.
 
-Every function here is computed from the number of the argument's values that are not NULL and, where ``sums``, from their sum. Both are
-carried by the tree where the argument factors over the atoms, and accumulated above it otherwise. Over shards, each emits *partials*, which
-are aggregates too; ``merged`` computes the function from the sums of these.
+Most functions are computed from the number of the argument's values that are not NULL and, where ``sums``, from their sum. Both are
+carried by the tree where the argument factors over the atoms, and accumulated above it otherwise. For others more is kept, above the tree
+(``kept``). Over shards, each emits *partials*, which are aggregates too; ``merged`` computes the function
+from the sums of these, or from the partial columns themselves.
 """
 
 from __future__ import annotations
@@ -28,13 +29,21 @@ class Merged:
 class AggregateFunction(ABC):
     """One function. To add one: a file with a subclass, and a line in ``everview.aggregates``; the kernel has an accumulator of its name."""
 
-    name: ClassVar[str]
-    spellings: ClassVar[tuple[str, ...]]
+    name: str
+    spellings: tuple[str, ...]
     """How SQL calls it."""
     takes_rows: ClassVar[bool] = False
-    """It may be called with ``*``, and its argument may have any type; otherwise that is a number."""
+    """It may be called with ``*``, and needs no argument where that is never NULL."""
+    arity: int = 1
+    """How many arguments it takes."""
+    takes_numbers: ClassVar[bool] = True
+    """Its argument is a number; otherwise it may have any type."""
     sums: ClassVar[bool] = True
     """Whether it needs the sum of its argument."""
+    kept: ClassVar[str] = ""
+    """What is kept of a group for it, if it is no function of that number and that sum, as text over ``{}``, its arguments."""
+    counts_duplicates: ClassVar[bool] = True
+    """Whether it matters how often a value is there."""
 
     @abstractmethod
     def result_type(self, argument: DataType) -> DataType:
@@ -65,7 +74,7 @@ class AggregateFunction(ABC):
 
 def partial_count(aggregate: Aggregate) -> Aggregate:
     """The number of the values of an aggregate's argument."""
-    return replace(aggregate, function="count", type=BIGINT, nullable=False, argument_type=None, sum=None)
+    return replace(aggregate, function="count", type=BIGINT, nullable=False, argument_type=None, second=None, sum=None)
 
 
 def partial_sum(aggregate: Aggregate) -> Aggregate:
@@ -73,6 +82,11 @@ def partial_sum(aggregate: Aggregate) -> Aggregate:
     argument = aggregate.argument_type or BIGINT
     exact = decimal(38, argument.scale if argument.kind is Kind.DECIMAL else 0)
     return replace(aggregate, function="sum", type=DOUBLE if argument.is_floating else exact, nullable=True)
+
+
+def of_partial(aggregate: Aggregate, partial: ColumnRef) -> Aggregate:
+    """The aggregate of a partial column itself."""
+    return replace(aggregate, argument_type=partial.type, argument=partial, second=None, sum=None, count=None)
 
 
 def added_up(aggregate: Aggregate, total: ColumnRef, count: ColumnRef) -> Aggregate:

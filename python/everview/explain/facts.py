@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from everview.aggregates import FUNCTIONS
 from everview.explain.summary import summary_of
 from everview.plan.lower import PlannedCore, PlannedView
 from everview.plan.view_lookup import holds_groups, view_lookups
@@ -25,9 +26,11 @@ from everview.query.logical_view import (
     GroupAggregate,
     LogicalView,
     Map,
+    Repeat,
     Stage,
     TopK,
     Union,
+    Values,
     inputs_of,
 )
 from everview.trees.join_tree import EdgeKind, JoinTree, lookups
@@ -39,7 +42,7 @@ SOURCES = {
     "kinds of edges (everview)": "what everview says of EXISTS, NOT EXISTS and left joins in a tree; see ARCHITECTURE.md",
 }
 
-HELD = "one entry per group; work above it follows its delta, whether deltas are wanted or not"
+HELD = "one entry per group{with_values}; work above it follows its delta, whether deltas are wanted or not"
 STATE = {
     "aggregate": "nothing: totals are read from the tree",
     "distinct": "one count per distinct row; work above it follows its delta, whether deltas are wanted or not",
@@ -47,6 +50,8 @@ STATE = {
     "filter": "",
     "union": "",
     "topk": "the {rows} in order, inside the limit and outside, so that the next comes in when one leaves",
+    "repeat": "",
+    "values": "its rows",
 }
 """What a finishing operator keeps."""
 
@@ -57,6 +62,8 @@ _OPERATORS = {
     Distinct: "distinct",
     Union: "union",
     TopK: "topk",
+    Repeat: "repeat",
+    Values: "values",
 }
 
 Facts = dict[str, Any]
@@ -205,7 +212,12 @@ def _operator_facts(stage: Stage, index: int, planned: PlannedView) -> Facts:
 
 def _state(stage: Stage, name: str, planned: PlannedView) -> str:
     if isinstance(stage, GroupAggregate) and holds_groups(planned, stage):
-        return HELD
+        kept = dict.fromkeys(
+            FUNCTIONS[a.function].kept.format(", ".join(map(expression_text, a.arguments)))
+            for a in stage.aggregates
+            if FUNCTIONS[a.function].kept
+        )
+        return HELD.format(with_values=f", with {' and '.join(kept)}" if kept else "")
     if isinstance(stage, TopK):
         return "nothing" if stage.limit == 0 else STATE[name].format(rows=_ranked(planned.view, stage.input))
     return STATE[name]
@@ -233,7 +245,7 @@ def operator_text(stage: Stage) -> str:
         keys = ", ".join(k.name for k in stage.keys)
         parts = []
         for a in stage.aggregates:
-            over = expression_text(a.argument) if a.argument is not None else a.sum or a.count or "*"
+            over = ", ".join(map(expression_text, a.arguments)) or a.sum or a.count or "*"
             parts.append(f"{a.name} = {a.function.upper()}({over})")
         return f"{'by ' + keys if keys else 'one row'}: {', '.join(parts) or 'keys only'}"
     if isinstance(stage, Map):
@@ -247,5 +259,15 @@ def operator_text(stage: Stage) -> str:
             "all rows" if stage.limit is None else f"the first {stage.limit}" if stage.limit != 1 else "the first row"
         )
         after = f" after {stage.offset}" if stage.offset else ""
-        return f"{limit}{after} by {by + ', then by ' if by else ''}all columns"
+        per = f" per {', '.join(stage.partition_names)}" if stage.partition else ""
+        numbered = (
+            f"; {stage.columns[-1].name} = its number, each change of which is a change of the row"
+            if stage.numbered
+            else ""
+        )
+        return f"{limit}{after}{per} by {by + ', then by ' if by else ''}all columns{numbered}"
+    if isinstance(stage, Repeat):
+        return f"each row {expression_text(stage.count)} times"
+    if isinstance(stage, Values):
+        return f"{len(stage.rows)} constant {'row' if len(stage.rows) == 1 else 'rows'}"
     return "the rows of all of them" if isinstance(stage, Union) else "each row once"

@@ -44,8 +44,8 @@ def _page(facts: Facts) -> Iterator[str]:
             yield from _core(stage)
         else:
             state = f" (keeps {stage['state']})" if stage["state"] else ""
-            inputs = ", ".join(map(str, stage["inputs"]))
-            yield f"<p>of stage {inputs}: {escape(stage['text'] + state)}</p>"
+            of = f"of stage {', '.join(map(str, stage['inputs']))}: " if stage["inputs"] else ""
+            yield f"<p>{of}{escape(stage['text'] + state)}</p>"
     lookups = ", ".join(f"({', '.join(s)})" for s in facts["lookups"]) or "none"
     yield f"<h2>Output</h2><p>Lookups: {escape(lookups)}</p>"
     yield from _table(

@@ -53,10 +53,14 @@ def _has_results(facts: Facts, position: int) -> bool:
     stage = facts["stages"][position]
     if stage["stage"] == "core":
         return len(stage["atoms"]) > 1 and stage["mode"] == "bag"
-    return stage["stage"] in ("map", "filter", "union") and any(_has_results(facts, at) for at in stage["inputs"])
+    return stage["stage"] in ("map", "filter", "union", "repeat") and any(
+        _has_results(facts, at) for at in stage["inputs"]
+    )
 
 
 def _update(cores: list[Facts], operators: list[Facts]) -> str:
+    if not cores:
+        return "Nothing changes the view: it reads no table."
     bounds = {stream: _weakest(_bound(core, _met(core, stream)) for core in cores) for stream in _STREAMS}
     if len(set(bounds.values())) == 1:
         text = f"A change costs {next(iter(bounds.values()))} on any stream"
@@ -66,6 +70,8 @@ def _update(cores: list[Facts], operators: list[Facts]) -> str:
         text += " (lambda_T: how often rows below come and go while one above stays)"
     if any(s["stage"] == "topk" for s in operators):
         text += "; what reaches LIMIT costs O(log n) for every row, and what enters or leaves"
+    if any(s["stage"] == "topk" and "its number" in s["text"] for s in operators):
+        text += "; a row that comes or goes costs every row behind it whose number is shown"
     if len(cores) > 1 or any(s["state"].endswith("whether deltas are wanted or not") for s in operators):
         text += "; stages above follow the delta of those below"
     return text + "."
@@ -73,7 +79,7 @@ def _update(cores: list[Facts], operators: list[Facts]) -> str:
 
 def _reading(facts: Facts, cores: list[Facts]) -> str:
     extended = any(core["head"] != core["maintained_head"] for core in cores)
-    filters = any(s["stage"] == "filter" for s in facts["stages"])
+    filters = any(s["stage"] in ("filter", "repeat") for s in facts["stages"])
     if extended:
         text = "The delay between results is not bounded"
     elif filters:

@@ -44,7 +44,8 @@ def _view_lines(facts: Facts) -> Iterator[str]:
             yield f"stage {stage['position']}: core"
             yield from _core_lines(stage)
         else:
-            yield f"stage {stage['position']}: {stage['stage']} of stage {', '.join(map(str, stage['inputs']))}"
+            of = f" of stage {', '.join(map(str, stage['inputs']))}" if stage["inputs"] else ""
+            yield f"stage {stage['position']}: {stage['stage']}{of}"
             yield from _wrapped(stage["text"], "  ", "    ")
             if stage["state"]:
                 yield f"  keeps {stage['state']}"

@@ -3,7 +3,8 @@
 ``SUM(x)`` over one atom is a component to which that atom contributes ``x``; the others contribute their
 multiplicities. A product of factors over several atoms is one component with several factors, provided that Spark's
 type of the product can neither round nor overflow, so that multiplying in the tree gives what Spark gives. Every other
-argument (floating point, or not a product) extends the head by the columns it reads and is summed above the core.
+argument (floating point, not a product, or of a function that is none of a sum) extends the head by the columns
+it reads and is accumulated above the core.
 
 A decimal factor counts by its unscaled value: factors of scales s and t make sums of scale s + t, which is the scale
 of ``argument_type``.
@@ -46,14 +47,15 @@ class AggregatePlanner:
             return Aggregate("", call.function, call.type, call.nullable)
         function = FUNCTIONS[call.function]
         argument = cast_to(argument, function.accumulated(argument.type))
-        factors = self._factors(function, argument) if self._factoring else None
+        second = None if call.second is None else cast_to(call.second, function.accumulated(call.second.type))
+        factors = self._factors(function, argument) if self._factoring and not function.kept else None
         if factors is not None and any(
             self._core.is_optional(a) and not is_null_on_nulls(f) for a, f in factors.items()
         ):
             factors = None  # it may count where there is no row
         if factors is None:
-            self._core.request_columns([argument])
-            return Aggregate("", function.name, call.type, call.nullable, argument.type, argument)
+            self._core.request_columns(e for e in (argument, second) if e is not None)
+            return Aggregate("", function.name, call.type, call.nullable, argument.type, argument, second=second)
         total = self._component("sum", factors) if function.sums else None
         present = {atom: _is_present(factor) for atom, factor in factors.items() if factor.nullable}
         count = self._component("count", present) if present else None

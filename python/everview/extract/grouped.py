@@ -133,7 +133,8 @@ class _Grouped:
     ) -> Aggregate:
         name = unique_name(f"agg_{index}", taken) if names is None else names[len(keys) + index]
         argument = None if aggregate.argument is None else self._core.over_head(aggregate.argument)
-        return replace(aggregate, name=name, argument=argument)
+        second = None if aggregate.second is None else self._core.over_head(aggregate.second)
+        return replace(aggregate, name=name, argument=argument, second=second)
 
     def _predicate(self) -> Expression:
         found = conjunction([self._above(c.expression) for c in self._having])

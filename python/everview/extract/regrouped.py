@@ -32,14 +32,16 @@ def extract_regrouped(
     aggregates: list[Aggregate] = []
     taken = {key.name.lower() for key in keys}
     for column, call in node.calls:
-        function, argument = FUNCTIONS[call.function], call.argument
-        reference = None
-        if argument is not None:
-            data_type = function.accumulated(argument.type)
-            reference = computed.add("", cast_to(over(argument, columns), data_type))
+        function = FUNCTIONS[call.function]
+        reference, second = (
+            None if e is None else computed.add("", cast_to(over(e, columns), function.accumulated(e.type)))
+            for e in (call.argument, call.second)
+        )
         name = unique_name(column.name or f"agg_{len(aggregates)}", taken)
         argument_type = None if reference is None else reference.type
-        aggregates.append(Aggregate(name, function.name, call.type, call.nullable, argument_type, reference))
+        aggregates.append(
+            Aggregate(name, function.name, call.type, call.nullable, argument_type, reference, second=second)
+        )
         found[column] = ColumnRef(name, call.type, call.nullable)
     stages.append(Map(stage, tuple((n, e) for e, n in computed.names.items())))
     if aggregates or not keys:

@@ -17,6 +17,7 @@ from everview.extract.attach import NotAttachableError, UnfitConditionError
 from everview.extract.block import Leaf, block_of, is_block
 from everview.extract.core_builder import CoreBuilder
 from everview.extract.grouped import Above, extract_grouped
+from everview.extract.partners import with_partners
 from everview.extract.regrouped import extract_regrouped, over
 from everview.query.conjunctive import StageSource
 from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction
@@ -28,16 +29,18 @@ from everview.query.logical_view import (
     LogicalView,
     Map,
     OutputColumn,
+    Repeat,
     Stage,
     TopK,
     Union,
+    Values,
 )
 from everview.query.logical_view import inputs_of as stages_below
 from everview.query.names import unique_name
 from everview.relational.canonical import canonical
+from everview.relational.columns import new_ids
 from everview.relational.plan import (
     Aggregate,
-    Apply,
     Join,
     Node,
     Project,
@@ -49,11 +52,12 @@ from everview.relational.plan import (
 )
 from everview.relational.plan import Distinct as DistinctRows
 from everview.relational.plan import Filter as FilterRows
+from everview.relational.plan import Repeat as RepeatRows
 from everview.relational.plan import TopK as TopRows
-from everview.sql.reject import reject
+from everview.relational.plan import Values as ValueRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from everview.extract.core_builder import Term
     from everview.relational.plan import Condition, Query
@@ -63,7 +67,7 @@ Item = tuple[str, Expression]
 
 def extract_view(name: str, sql: str, query: Query) -> LogicalView:
     """The logical view of a query whose plan the rules have rewritten."""
-    extractor = Extractor(name, sql)
+    extractor = Extractor(name, sql, new_ids(query.node))
     extractor.rows(query.node, query.names)
     extractor.warn_of_kept_joins()
     return LogicalView(name, sql, tuple(extractor.stages), query.order, tuple(extractor.warnings))
@@ -72,12 +76,13 @@ def extract_view(name: str, sql: str, query: Query) -> LogicalView:
 class Extractor:
     """Collects the ``stages`` of a view."""
 
-    def __init__(self, name: str, sql: str) -> None:
+    def __init__(self, name: str, sql: str, ids: Iterator[int]) -> None:
         self.stages: list[Stage] = []
         self.warnings: list[str] = []
         self._known: dict[Node, int] = {}  # the stages that cores read, by canonical plan: equal ones are one
         self._name = name
         self._sql = sql
+        self._ids = ids
 
     def rows(self, node: Node, names: Sequence[str]) -> int:
         """Add stages for a node; the last of them, which is returned, has its columns under these names, in order."""
@@ -89,10 +94,14 @@ class Extractor:
             case UnionAll():
                 self._union(node, names)
             case TopRows(input=below):
-                self._top(node, self.rows(below, names))
-            case Apply():
-                hint = "write it as a condition of its own, combined with others by AND"
-                raise reject("SUBQUERY_EXPRESSION", self._sql, node.span, name="a subquery here", hint=hint)
+                self._top(node, self.rows(below, names[: len(below.columns)]), names)
+            case ValueRows():
+                columns = zip(names, node.columns, strict=True)
+                self.stages.append(Values(node.rows, tuple(OutputColumn(n, c.type, c.nullable) for n, c in columns)))
+            case RepeatRows(input=below):
+                stage = self.rows(below, names)
+                count = over(node.count, self._columns(below, stage))
+                self.stages.append(Repeat(stage, count, self.stages[stage].columns))
             case _:
                 self._project(node, list(zip(names, node.columns, strict=True)))
         return len(self.stages) - 1
@@ -123,9 +132,11 @@ class Extractor:
             case DistinctRows():
                 return (frozenset(c.name for c in columns.values()),)
             case TopRows(limit=1):
-                return (frozenset(),)
+                return (frozenset(columns[node.columns[i]].name for i in node.partition),)
             case TopRows(input=below):
                 return self._keys(below, columns)
+            case ValueRows(rows=(_,)):
+                return (frozenset(),)
             case _:
                 return ()
 
@@ -151,13 +162,7 @@ class Extractor:
             except NotAttachableError as error:
                 node = _with_stage(node, error.join, error.side)
             except UnfitConditionError as error:
-                kind = {
-                    "left": "LEFT JOIN",
-                    "semi": "EXISTS, IN or a semi-join",
-                    "anti": "NOT EXISTS, NOT IN or an anti-join",
-                }
-                name = kind[error.join.kind]
-                raise reject("JOIN_CONDITION", self._sql, error.condition.span, name=name) from None
+                node = with_partners(node, error.join, self._ids)
 
     # ---- shapes ------------------------------------------------------------------------------------------------------
 
@@ -277,8 +282,21 @@ class Extractor:
         )
         self.stages.append(Union(inputs, columns))
 
-    def _top(self, node: TopRows, below: int) -> None:
-        self.stages.append(TopK(below, node.order, node.limit, node.offset, self.stages[below].columns))
+    def _warn_of_numbers(self, node: TopRows) -> None:
+        if node.limit is None:
+            rows = "its partition" if node.partition else "the query"
+            self.warnings.append(
+                f"row_number() is shown for all rows: a row that comes or goes changes the number of every row behind it in {rows}, and "
+                "each of these changes is part of the delta; with a condition on the number, as in QUALIFY ... <= 10, only those are kept up"
+            )
+
+    def _top(self, node: TopRows, below: int, names: Sequence[str]) -> None:
+        columns = self.stages[below].columns
+        if node.rank is not None:
+            columns += (OutputColumn(names[-1], node.rank.type, node.rank.nullable),)
+            self._warn_of_numbers(node)
+        numbered = node.rank is not None
+        self.stages.append(TopK(below, node.order, node.limit, node.offset, columns, node.partition, numbered))
         joined = joined_below(self.stages, below)
         if joined and node.limit != 0:
             atoms = ", ".join(f"`{name}`" for name in joined)
@@ -295,7 +313,7 @@ def joined_below(stages: Sequence[Stage], stage: int) -> tuple[str, ...]:
         case Core(query=query):
             atoms = tuple(atom.name for atom in query.result_atoms)
             return atoms if len(atoms) > 1 and not query.distinct else ()
-        case GroupAggregate() | Distinct() | TopK():
+        case GroupAggregate() | Distinct() | TopK() | Values():
             return ()
         case _:
             return tuple(dict.fromkeys(atom for below in stages_below(found) for atom in joined_below(stages, below)))

@@ -11,7 +11,7 @@ from typing import Any
 from everview.layout.placement import Placement
 from everview.layout.shares import Shares
 from everview.query.conjunctive import Atom, StageSource
-from everview.query.expression import Call, ColumnRef, Expression, columns_of, to_json
+from everview.query.expression import Call, ColumnRef, Expression, Literal, columns_of, to_json
 from everview.query.logical_view import Core
 from everview.schema.datatype import BIGINT, BOOLEAN
 from everview.schema.table import Column, Table
@@ -112,9 +112,10 @@ def _routes(atom: Atom, shares: Shares, table: Table) -> tuple[tuple[Route, ...]
     routes, free = [], []
     for dimension, stride in zip(shares.dimensions, shares.strides, strict=True):
         if dimension.spreads(atom):
-            given = [bindings[v] for v in dimension.variables] or [
+            given: list[Expression] = [bindings[v] for v in dimension.variables] or [
                 ColumnRef(c.name, c.type, c.nullable) for c in table.columns
             ]
+            given = given or [Literal(0, BIGINT)]  # rows without columns are all equal
             hashed = tuple(over(e, table) for e in given)
             routes.append(Route(dimension.share, stride, hashed))
         else:

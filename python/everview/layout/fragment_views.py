@@ -14,7 +14,7 @@ from dataclasses import replace
 from everview.layout.partials import reading
 from everview.layout.placement import Placement
 from everview.query.conjunctive import Atom, StageSource, TableSource, ViewSource
-from everview.query.logical_view import Core, LogicalView, Stage, Union, inputs_of
+from everview.query.logical_view import Core, LogicalView, Stage, Union, Values, inputs_of
 
 
 def build_views(
@@ -71,6 +71,8 @@ class _Builder:
                 stage = Core(replace(query, atoms=tuple(self._atom(at, a) for a in query.atoms)))
             case Union(inputs=inputs):
                 stage = replace(stage, inputs=tuple(self._place(i) for i in inputs))
+            case Values():
+                pass
             case _:
                 stage = replace(stage, input=self._place(stage.input))
         self.built.append(stage)

@@ -18,12 +18,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from everview.errors import Span, UnsupportedQueryError
 from everview.layout.feeds import Feed, Feeds
 from everview.layout.fragment_views import build_views
 from everview.layout.placement import Heaviest, Placement, Spread, place_view
 from everview.plan.lower import PlannedView, plan_view
 from everview.plan.output_key import output_key
-from everview.query.logical_view import LogicalView, OutputColumn
+from everview.query.conjunctive import TableSource
+from everview.query.logical_view import Core, LogicalView, OutputColumn
 from everview.schema.table import Column, Table
 
 FORMAT = 2
@@ -129,6 +131,10 @@ def lay_out(
     ``tables`` by lower-case name. ``checked``: those whose changes are known to be valid, so that what the view does not read
     of them need not travel. ``sizes`` and ``heaviest`` as in ``place_view``.
     """
+    if not any(isinstance(a.source, TableSource) for s in view.stages if isinstance(s, Core) for a in s.query.atoms):
+        message = f"view `{view.name}` reads no table: nothing ever changes it"
+        hint = "read at least one table, or query it in a session"
+        raise UnsupportedQueryError("NO_FROM", message, hint=hint, sql=view.sql, span=Span(0, len(view.sql)))
     placement = place_view(view, shards, sizes, heaviest)
     feeds = Feeds(placement, tables, checked)
     fragments = []
@@ -145,7 +151,7 @@ def lay_out(
                 spread = placement.stages[stage].spread
                 exports.append(Export(stage, len(planned) - 1, spread is not None and spread.is_one_place))
         here = [p for p in placement.stages if p.fragment == number and p.shares is not None]
-        engines = max(p.shares.shards for p in here if p.shares is not None)
+        engines = max((p.shares.shards for p in here if p.shares is not None), default=1)
         fragments.append(Fragment(mine, tuple(planned), tuple(exports), engines))
     used = {feed.origin for fragment in fragments for feed in fragment.feeds}
     return Layout(

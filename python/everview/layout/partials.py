@@ -2,7 +2,7 @@
 
 What: a group's sums are sums of partial sums, distinct rows are the distinct ones among those of the parts, and the first rows are among the
 first of the parts. Partial sums are exact
-(128 bits as DECIMAL(38, s)), except sums of doubles, which are rounded once per shard.
+(128 bits as DECIMAL(38, s)), except sums of doubles, which are rounded once per shard. The least value is the least of the parts' least ones.
 Representation: the stage itself with partial columns, and the stages that read it, the first of which is a core.
 Invariants: P1, the merging stages give on the union of the partial results what the stage gives on the union of its inputs; P2, partial
 results of different shards are different rows or add up.
@@ -38,9 +38,12 @@ def gathers(stage: Stage) -> bool:
 def split_stage(stage: Stage, at: int) -> Split:
     """Split a stage that gathers; the partial one will be stage number ``at``, and the merging ones follow it."""
     if isinstance(stage, TopK):
-        most = None if stage.limit is None else stage.limit + stage.offset
-        first = replace(stage, limit=most, offset=0)
-        return Split(first, (Core(reading(at, stage.columns)), replace(stage, input=at + 1)))
+        columns = stage.columns[:-1] if stage.numbered else stage.columns
+        first: Stage = Map(stage.input, tuple((c.name, ColumnRef(c.name, c.type, c.nullable)) for c in columns))
+        if stage.limit is not None:
+            most = stage.limit + stage.offset
+            first = replace(stage, limit=most, offset=0, columns=columns, numbered=False)
+        return Split(first, (Core(reading(at, columns)), replace(stage, input=at + 1)))
     if not isinstance(stage, GroupAggregate):
         return Split(stage, (Core(reading(at, stage.columns, distinct=True)),))
     partials = _Partials(stage)
@@ -60,6 +63,11 @@ def reading(
     bindings = tuple((c.name, ColumnRef(c.name, c.type, c.nullable)) for c in columns)
     atom = Atom("partial", StageSource(stage), bindings, factors=factors)
     return ConjunctiveQuery("merged", tuple(variables), (atom,), variables, components, distinct)
+
+
+def _adds_up(partial: Aggregate) -> bool:
+    """Whether a partial is an exact number, so that sums of it are components of what reads it."""
+    return partial.type != DOUBLE and not FUNCTIONS[partial.function].kept
 
 
 class _Partials:
@@ -83,12 +91,12 @@ class _Partials:
 
     def merging(self, at: int) -> list[Stage]:
         """The stages that add up the partial rows of each group, which are stage number ``at``."""
-        exact = [c for c in self.columns if c.type != DOUBLE]
-        rounded = [OutputColumn(c.name, c.type, c.nullable) for c in self.columns if c.type == DOUBLE]
+        exact = [c for c in self.columns if _adds_up(c)]
+        read = [OutputColumn(c.name, c.type, c.nullable) for c in self.columns if not _adds_up(c)]
         factors = tuple(ColumnRef(c.name, c.type, c.nullable) for c in exact)
         components = tuple(c.name for c in exact)
         keys = self.groups.keys
-        core = Core(reading(at, (*keys, *rounded), factors=factors, components=components))
+        core = Core(reading(at, (*keys, *read), factors=factors, components=components))
         aggregates: list[Aggregate] = []
         values: list[tuple[str, Expression]] = [(k.name, ColumnRef(k.name, k.type, k.nullable)) for k in keys]
         for aggregate in self.groups.aggregates:

@@ -3,7 +3,8 @@
 What: stages are placed in their order. A core that reads tables alone is in the first fragment and has a grid of its own. A core that reads
 stages runs beside them if their rows already stand where its grid would send them; otherwise (or if that would bring tables to one shard) it
 begins the next fragment, and they are exchanged. Stages that treat each row alone run where their input is. One that puts rows together runs there too if all it puts together
-stands on one shard; otherwise it is split, and its second half begins the next fragment.
+stands on one shard; otherwise it is split, and its second half begins the next fragment. Rows that never change (VALUES) are on every shard, and
+a core beside them joins them where its other atoms are; elsewhere those of the first shard count.
 Representation: ``Placement`` has the stages with splits done: every exchange is an atom of a core that reads a stage of an earlier fragment.
 A ``Spread`` names the columns whose hashes tell the shard of a row; None if the row does not tell.
 Invariants: F1, a stage reads stages of its own fragment where they stand, or is a core; F2, the rows of a stage over all shards are those of
@@ -25,7 +26,7 @@ from everview.layout.shares import Dimension, Shares, choose_shares, judge, spre
 from everview.plan.output_key import group_key
 from everview.query.conjunctive import Atom, ConjunctiveQuery, StageSource
 from everview.query.expression import ColumnRef
-from everview.query.logical_view import Core, GroupAggregate, LogicalView, Map, Stage, TopK, Union, inputs_of
+from everview.query.logical_view import Core, GroupAggregate, LogicalView, Map, Stage, TopK, Union, Values, inputs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class _Placer:
             for at, stage in enumerate(self._logical)
             if isinstance(stage, Core) and not inputs_of(stage)
         }
-        self._shards = max(shares.shards for shares in self._chosen.values())
+        self._shards = max((shares.shards for shares in self._chosen.values()), default=shards)
 
     def place(self) -> Placement:
         for at, stage in enumerate(self._logical):
@@ -108,6 +109,8 @@ class _Placer:
                     self._core(at, moved)
                 case Union():
                     self._union(at, moved)
+                case Values():
+                    self._add(moved, 0, ONE_PLACE)  # every shard has them; those of the first count
                 case _:
                     self._above(at, moved)
             self._at.append(len(self._placed) - 1)
@@ -123,8 +126,13 @@ class _Placer:
         below = [self._placed[i] for i in inputs_of(stage)]
         fragment = max((p.fragment for p in below), default=0)
         shares = self._chosen.get(at)
-        if shares is None:
-            beside = [a for a in query.atoms if self._fragment_of(a) == fragment]
+        constant = frozenset(a.name for a in query.atoms if fragment == 0 and self._is_constant(a))
+        if all(a.name in constant for a in query.joined_atoms):
+            constant = frozenset()
+        beside = [a for a in query.atoms if self._fragment_of(a) == fragment and a.name not in constant]
+        if constant and not beside:
+            shares = choose_shares(query, self._shards, self._sizes, self._heaviest.get(at), constant)
+        elif shares is None:
             grids = (self._grid_of(query, a) for a in beside)
             fitting = (g for g in grids if g is not None and all(self._stands(a, g) for a in beside))
             found = next(fitting, None)
@@ -139,6 +147,18 @@ class _Placer:
             self._split(at, stage, fragment, shares)
         else:
             self._add(stage, fragment, spread, shares)
+
+    def _is_constant(self, atom: Atom) -> bool:
+        """Whether an atom reads rows that are the same on every shard."""
+        if not isinstance(atom.source, StageSource):
+            return False
+        return self._is_made_of_values(self._placed[atom.source.stage].stage)
+
+    def _is_made_of_values(self, stage: Stage) -> bool:
+        below = [self._placed[i].stage for i in inputs_of(stage)]
+        return isinstance(stage, Values) or (
+            bool(below) and _reads_stages(stage) and all(map(self._is_made_of_values, below))
+        )
 
     def _fragment_of(self, atom: Atom) -> int | None:
         return self._placed[atom.source.stage].fragment if isinstance(atom.source, StageSource) else None
@@ -263,7 +283,7 @@ def _together(stage: Stage) -> tuple[str, ...]:
         case GroupAggregate(keys=keys):
             return tuple(k.name for k in keys)
         case TopK():
-            return ()
+            return stage.partition_names
         case _:
             return tuple(c.name for c in stage.columns)
 
@@ -283,6 +303,10 @@ def _reads_tables(query: ConjunctiveQuery) -> bool:
     return any(not isinstance(a.source, StageSource) for a in query.atoms)
 
 
+def _reads_stages(stage: Stage) -> bool:
+    return not isinstance(stage, Core) or not _reads_tables(stage.query)
+
+
 def _spread_of(query: ConjunctiveQuery, shares: Shares) -> Spread | None:
     """Where the results of a core stand."""
     if not shares.are_told_by(query.head):
@@ -297,6 +321,8 @@ def _moved(stage: Stage, place: Callable[[int], int]) -> Stage:
             return Core(replace(query, atoms=tuple(_moved_atoms(query, place))))
         case Union(inputs=inputs):
             return replace(stage, inputs=tuple(place(i) for i in inputs))
+        case Values():
+            return stage
         case _:
             return replace(stage, input=place(stage.input))
 

@@ -86,13 +86,17 @@ def choose_shares(
     shards: int,
     sizes: Mapping[str, float] | None = None,
     heaviest: Mapping[tuple[str, str], float] | None = None,
+    everywhere: frozenset[str] = frozenset(),
 ) -> Shares:
     """The shares with the smallest expected load of the fullest shard.
 
     ``sizes``: rows per table (lower-case name), all equal if unknown. ``heaviest``: the fraction of an atom's rows that have
-    the most frequent value of a variable, by (atom, variable): no share divides these.
+    the most frequent value of a variable, by (atom, variable): no share divides these. ``everywhere``: atoms whose rows are all on every
+    shard: others must tell where a result is found.
     """
-    judged = (judge(query, dimensions, sizes, heaviest) for dimensions in _grids(query, shards))
+    telling = [a for a in query.joined_atoms if a.name not in everywhere]
+    grids = (g for g in _grids(query, shards) if all(any(d.spreads(a) for a in telling) for d in g))
+    judged = (judge(query, dimensions, sizes, heaviest) for dimensions in grids)
     return min(judged, key=lambda shares: _rank(query, shares))
 
 

@@ -36,10 +36,12 @@ from everview.plan.maintenance import (
     MapColumnPlan,
     MapPlan,
     NodePlan,
+    RepeatPlan,
     SortPlan,
     StagePlan,
     TopKPlan,
     UnionPlan,
+    ValuesPlan,
 )
 from everview.query.conjunctive import (
     Atom,
@@ -60,9 +62,11 @@ from everview.query.logical_view import (
     LogicalView,
     Map,
     OutputColumn,
+    Repeat,
     Stage,
     TopK,
     Union,
+    Values,
     inputs_of,
 )
 from everview.schema.table import Table
@@ -174,7 +178,7 @@ def _may_refuse(stage: Stage) -> bool:
         return any(FUNCTIONS[a.function].may_refuse(a.type) for a in stage.aggregates)
     if isinstance(stage, Map):
         return any(may_fail(e) for _, e in stage.expressions)
-    return isinstance(stage, Filter) and may_fail(stage.predicate)
+    return isinstance(stage, Repeat) or (isinstance(stage, Filter) and may_fail(stage.predicate))
 
 
 def keeps_groups(groups: GroupAggregate, head: tuple[str, ...]) -> bool:
@@ -293,6 +297,9 @@ def _lower_atom(
 
 
 def _lower_operator(view: LogicalView, stage: Stage, inputs: Sequence[tuple[int, Mapping[str, int]]]) -> StagePlan:
+    if isinstance(stage, Values):
+        named = tuple(ColumnPlan(c.name, str(c.type), c.nullable) for c in stage.columns)
+        return ValuesPlan("values", named, tuple(tuple(to_json(e, {}) for e in row) for row in stage.rows))
     if isinstance(stage, Union):
         return UnionPlan("union", tuple(position for position, _ in inputs))
     ((position, index),) = inputs
@@ -313,9 +320,14 @@ def _lower_operator(view: LogicalView, stage: Stage, inputs: Sequence[tuple[int,
     if isinstance(stage, Distinct):
         return DistinctPlan("distinct", position)
     if isinstance(stage, TopK):
-        places = [index[c.name] for c in stage.columns]
+        *below, last = stage.columns if stage.numbered else (*stage.columns, None)
+        places = [index[c.name] for c in below if c is not None]
         order = tuple(SortPlan(places[k.position], k.descending, k.nulls_first) for k in stage.order)
-        return TopKPlan("topk", position, (), order, stage.limit, stage.offset)
+        partition = tuple(places[i] for i in stage.partition)
+        rank = None if last is None else last.name
+        return TopKPlan("topk", position, partition, order, stage.limit, stage.offset, rank)
+    if isinstance(stage, Repeat):
+        return RepeatPlan("repeat", position, to_json(stage.count, index))
     raise InternalError("UNKNOWN_STAGE", f"no plan for a stage of type {type(stage).__name__}")
 
 
@@ -334,4 +346,5 @@ def _lower_aggregate(aggregate: Aggregate, components: tuple[str, ...], index: M
         argument=None if aggregate.argument is None else to_json(aggregate.argument, index),
         sum=component(aggregate.sum),
         count=component(aggregate.count),
+        second=None if aggregate.second is None else to_json(aggregate.second, index),
     )

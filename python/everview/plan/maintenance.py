@@ -92,7 +92,7 @@ class CorePlan:
 
 @dataclass(frozen=True, slots=True)
 class AggregatePlan:
-    """One aggregate function."""
+    """One aggregate function. ``second``: its second argument, left out where it takes one."""
 
     function: str
     type: str
@@ -100,6 +100,7 @@ class AggregatePlan:
     argument: ExpressionJson | None
     sum: int | None
     count: int | None
+    second: ExpressionJson | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,10 @@ class SortPlan:
 
 @dataclass(frozen=True, slots=True)
 class TopKPlan:
-    """The rows from one rank of an order to another. ``partition``: columns by which rows are ordered apart; none so far."""
+    """The rows from one rank of an order to another. ``partition``: columns by which rows are ordered apart.
+
+    ``rank``: the name of a last column with the number of the row; without one it is absent from the JSON.
+    """
 
     stage: str
     input: int
@@ -173,9 +177,30 @@ class TopKPlan:
     order: tuple[SortPlan, ...]
     limit: int | None
     offset: int
+    rank: str | None = None
 
 
-StagePlan = CorePlan | GroupAggregatePlan | MapPlan | FilterPlan | DistinctPlan | UnionPlan | TopKPlan
+@dataclass(frozen=True, slots=True)
+class RepeatPlan:
+    """Each row as often as an expression says."""
+
+    stage: str
+    input: int
+    count: ExpressionJson
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesPlan:
+    """Constant rows."""
+
+    stage: str
+    columns: tuple[ColumnPlan, ...]
+    rows: tuple[tuple[ExpressionJson, ...], ...]
+
+
+StagePlan = (
+    CorePlan | GroupAggregatePlan | MapPlan | FilterPlan | DistinctPlan | UnionPlan | TopKPlan | RepeatPlan | ValuesPlan
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +229,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return value  # an expression or a source, which is plain already
     if hasattr(value, "__dataclass_fields__"):
-        skipped = {"atom"} if isinstance(value, NodePlan) and value.atom is None else set()
+        optional = {NodePlan: "atom", AggregatePlan: "second", TopKPlan: "rank"}.get(type(value))
+        skipped = {optional} if optional is not None and getattr(value, optional) is None else set()
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name not in skipped}
     return value

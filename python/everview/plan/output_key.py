@@ -13,7 +13,18 @@ from collections.abc import Collection
 
 from everview.query.conjunctive import Atom, ConjunctiveQuery
 from everview.query.expression import ColumnRef
-from everview.query.logical_view import Core, Distinct, Filter, GroupAggregate, LogicalView, Map, Union
+from everview.query.logical_view import (
+    Core,
+    Distinct,
+    Filter,
+    GroupAggregate,
+    LogicalView,
+    Map,
+    Repeat,
+    TopK,
+    Union,
+    Values,
+)
 
 
 def output_key(view: LogicalView) -> tuple[str, ...] | None:
@@ -31,9 +42,13 @@ def output_key(view: LogicalView) -> tuple[str, ...] | None:
                 key = keys[stage.input]
                 names = {e.name: name for name, e in reversed(expressions) if isinstance(e, ColumnRef)}
                 key = tuple(names[k] for k in key) if key is not None and all(k in names for k in key) else None
-            case Distinct() | Filter():
+            case TopK(limit=1) if not stage.numbered:
+                key = stage.partition_names
+            case Distinct() | Filter() | TopK():
                 key = keys[stage.input]
-            case Union():
+            case Values(rows=rows):
+                key = () if len(rows) < 2 else None
+            case Union() | Repeat():
                 key = None
         keys.append(key)
     key = keys[-1]
@@ -63,9 +78,13 @@ def is_key(view: LogicalView, columns: Collection[str]) -> bool:
             case Core(query=query):
                 known, left = _determined(query, known)
                 return known.issuperset(query.head) if query.distinct else not left
-            case Union():
+            case Values(rows=rows):
+                return len(rows) < 2
+            case Union() | Repeat():
                 return False
-            case Filter():
+            case TopK(limit=1) if known.issuperset(stage.partition_names):
+                return True
+            case Filter() | TopK():
                 pass
         at = stage.input
 

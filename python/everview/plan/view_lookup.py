@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from everview.plan.lower import PlannedView, keeps_groups
 from everview.plan.maintenance import DistinctPlan, TopKPlan, UnionPlan
 from everview.query.expression import ColumnRef
-from everview.query.logical_view import Core, GroupAggregate, Map, Union
+from everview.query.logical_view import Core, GroupAggregate, Map, Union, Values
 from everview.trees.join_tree import lookups
 
 
@@ -56,7 +56,7 @@ def _output_columns(planned: PlannedView) -> dict[str, str]:
         if isinstance(stage, Core):
             carried.append({v: v for v in stage.query.head})
             continue
-        if isinstance(stage, Union):
+        if isinstance(stage, Union | Values):
             carried.append({})
             continue
         below = carried[stage.input]

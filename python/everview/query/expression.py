@@ -205,6 +205,11 @@ def is_null_on_nulls(expression: Expression) -> bool:
     return reads and not any(isinstance(part, Call) and part.op in _NESTING for part in parts(expression))
 
 
+def ignores_nulls(operation: str) -> bool:
+    """Whether an operation may have a value where an argument is NULL. The others are NULL then."""
+    return operation in _NESTING
+
+
 def conjunction(conditions: Sequence[Expression]) -> Expression | None:
     """What is true where all conditions are; None where there is no condition."""
     if len(conditions) < 2:

@@ -43,7 +43,7 @@ class Aggregate:
     Where the argument factors over the atoms, ``sum`` and ``count`` name the core's components that hold the sum of
     the argument and the number of its non-NULL values (None: the multiplicity). Otherwise ``argument`` is an
     expression over the input's columns and the operator itself accumulates it. ``argument_type`` is the type of the
-    summed expression, ``type`` that of the result.
+    summed expression, ``type`` that of the result. ``second``: the other argument of a function of two.
     """
 
     name: str
@@ -54,6 +54,11 @@ class Aggregate:
     argument: Expression | None = None
     sum: str | None = None
     count: str | None = None
+    second: Expression | None = None
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        return tuple(e for e in (self.argument, self.second) if e is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,8 @@ class TopK:
     """The rows of the input after the first ``offset`` of an order, at most ``limit`` (None: all).
 
     Rows that ``order`` leaves equal are ordered by all their columns. Keeps the rows of its input, those outside, too.
+    ``partition``: positions of the columns that part the rows; each part has an order and a limit of its own. ``numbered``: the last column
+    is not one of the input, but the number of the row in its part.
     """
 
     input: int
@@ -137,9 +144,32 @@ class TopK:
     limit: int | None
     offset: int
     columns: tuple[OutputColumn, ...]
+    partition: tuple[int, ...] = ()
+    numbered: bool = False
+
+    @property
+    def partition_names(self) -> tuple[str, ...]:
+        return tuple(self.columns[i].name for i in self.partition)
 
 
-Stage = Core | GroupAggregate | Map | Filter | Distinct | Union | TopK
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Each row of the input as often as ``count`` says; not at all where that is NULL or below 1."""
+
+    input: int
+    count: Expression
+    columns: tuple[OutputColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Rows of constants, which never change."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+    columns: tuple[OutputColumn, ...]
+
+
+Stage = Core | GroupAggregate | Map | Filter | Distinct | Union | TopK | Repeat | Values
 
 
 def inputs_of(stage: Stage) -> tuple[int, ...]:
@@ -149,6 +179,8 @@ def inputs_of(stage: Stage) -> tuple[int, ...]:
             return tuple(dict.fromkeys(a.source.stage for a in query.atoms if isinstance(a.source, StageSource)))
         case Union(inputs=inputs):
             return tuple(dict.fromkeys(inputs))
+        case Values():
+            return ()
         case _:
             return (stage.input,)
 
@@ -180,7 +212,9 @@ class LogicalView:
         last = self.stages[-1]
         while isinstance(last, Map):
             last = self.stages[last.input]
-        return tuple(key.text([c.name for c in last.columns]) for key in last.order) if isinstance(last, TopK) else ()
+        if not isinstance(last, TopK) or last.partition:
+            return ()
+        return tuple(key.text([c.name for c in last.columns]) for key in last.order)
 
     @property
     def expressions(self) -> Iterator[Expression]:
@@ -192,10 +226,14 @@ class LogicalView:
                         yield from (e for _, e in atom.bindings)
                         yield from (e for e in (atom.filter, *atom.factors) if e is not None)
                 case GroupAggregate(aggregates=aggregates):
-                    yield from (a.argument for a in aggregates if a.argument is not None)
+                    yield from (e for a in aggregates for e in a.arguments)
                 case Map(expressions=expressions):
                     yield from (e for _, e in expressions)
                 case Filter(predicate=predicate):
                     yield predicate
+                case Repeat(count=count):
+                    yield count
+                case Values(rows=rows):
+                    yield from (e for row in rows for e in row)
                 case Distinct() | Union() | TopK():
                     pass

@@ -18,11 +18,14 @@ from everview.relational.plan import (
     Distinct,
     Filter,
     Join,
+    Lateral,
     Node,
     Project,
+    Repeat,
     Scan,
     TopK,
     UnionAll,
+    Values,
 )
 
 
@@ -44,7 +47,7 @@ class _Renumbering:
 
     def node(self, node: Node) -> Node:
         match node:
-            case Scan():
+            case Scan() | Values():
                 return replace(node, columns=self._new(node.columns))
             case Filter():
                 return Filter(self.node(node.input), self._conditions(node.conditions))
@@ -52,16 +55,13 @@ class _Renumbering:
                 below = self.node(node.input)
                 computed = [self._over(e) for _, e in node.items]
                 return Project(below, tuple(zip(self._new(node.columns), computed, strict=True)))
-            case Join():
+            case Join() | Lateral():
                 left, right = self.node(node.left), self.node(node.right)
-                return Join(node.kind, left, right, self._conditions(node.conditions))
+                return type(node)(node.kind, left, right, self._conditions(node.conditions))
             case Aggregate():
                 below = self.node(node.input)
                 keys = [self._over(e) for _, e in node.keys]
-                calls = [
-                    call if call.argument is None else replace(call, argument=self._over(call.argument))
-                    for _, call in node.calls
-                ]
+                calls = [call.changed(self._over) for _, call in node.calls]
                 columns = self._new(node.columns)
                 return Aggregate(
                     below,
@@ -72,11 +72,16 @@ class _Renumbering:
                 below = self.node(node.input)
                 subquery = self.node(node.subquery)
                 operands = tuple(self._over(e) for e in node.operands)
-                return Apply(below, subquery, self._new([node.column])[0], operands)
+                column = self._new([node.column])[0]
+                return replace(node, input=below, subquery=subquery, column=column, operands=operands)
             case Distinct():
                 return Distinct(self.node(node.input))
             case TopK():
-                return TopK(self.node(node.input), node.order, node.limit, node.offset)
+                below = self.node(node.input)
+                rank = None if node.rank is None else self._new([node.rank])[0]
+                return TopK(below, node.order, node.limit, node.offset, partition=node.partition, rank=rank)
+            case Repeat():
+                return Repeat(self.node(node.input), self._over(node.count))
             case UnionAll():
                 inputs = tuple(self.node(below) for below in node.inputs)
                 return UnionAll(inputs, self._new(node.columns))

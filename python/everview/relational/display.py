@@ -14,13 +14,18 @@ from everview.relational.plan import (
     Distinct,
     Filter,
     Join,
+    Lateral,
     Node,
     Project,
+    Repeat,
     Scan,
     TopK,
     UnionAll,
+    Values,
     inputs_of,
 )
+
+_SHOWN_ROWS = 5
 
 
 def plan_text(node: Node) -> str:
@@ -57,23 +62,34 @@ def _line(node: Node) -> str:
                 else f"{expression_text(column)} = {expression_text(expression)}"
                 for column, expression in node.items
             )
-        case Join():
+        case Join() | Lateral():
+            lateral = " lateral" if isinstance(node, Lateral) else ""
             on = f" ON {_conditions(node.conditions)}" if node.conditions else ""
-            return f"{node.kind} join{on}"
+            return f"{node.kind}{lateral} join{on}"
         case Aggregate():
             keys = ", ".join(f"{expression_text(c)} = {expression_text(e)}" for c, e in node.keys)
             calls = ", ".join(f"{expression_text(c)} = {_call(a)}" for c, a in node.calls)
             return f"aggregate [{keys}]" + (f" {calls}" if calls else "")
         case Apply():
             operands = ", ".join(map(expression_text, node.operands))
-            return f"apply {expression_text(node.column)} = " + (f"({operands}) IN" if operands else "EXISTS")
+            test = "IN" if node.comparison == "eq" else f"{node.comparison.upper()} ANY"
+            what = "THE VALUE" if node.scalar else f"({operands}) {test}" if operands else "EXISTS"
+            return f"apply {expression_text(node.column)} = {what}"
         case Distinct():
             return "distinct"
         case TopK():
             named = [expression_text(column) for column in node.columns]
             by = ", ".join(key.text(named) for key in node.order) or "all columns"
             limit = "ALL" if node.limit is None else node.limit
-            return f"top {limit}{f' after {node.offset}' if node.offset else ''} by {by}"
+            per = f" per ({', '.join(named[i] for i in node.partition)})" if node.partition else ""
+            rank = "" if node.rank is None else f", numbered {expression_text(node.rank)}"
+            return f"top {limit}{f' after {node.offset}' if node.offset else ''}{per} by {by}{rank}"
+        case Values():
+            rows = [f"({', '.join(map(expression_text, row))})" for row in node.rows[:_SHOWN_ROWS]]
+            more = ["..."] if len(node.rows) > _SHOWN_ROWS else []
+            return f"values ({_listed(node.columns)}): {', '.join(rows + more)}"
+        case Repeat():
+            return f"repeat {expression_text(node.count)} times"
         case UnionAll():
             return f"union all ({_listed(node.columns)})"
 
@@ -87,4 +103,7 @@ def _conditions(conditions: Iterable[Condition]) -> str:
 
 
 def _call(call: AggregateCall) -> str:
-    return f"{call.function.upper()}({'*' if call.argument is None else expression_text(call.argument)})"
+    given = [e for e in (call.argument, call.second) if e is not None]
+    listed = ", ".join(map(expression_text, given)) or "*"
+    of = f" OF DISTINCT ({', '.join(map(expression_text, call.distinct))})" if call.distinct else ""
+    return f"{call.function.upper()}({listed}){of}"

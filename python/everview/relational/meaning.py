@@ -1,15 +1,15 @@
 """What a query says, as a hash: state that was kept for one text of it can be used for another.
 
 The same for texts that differ in aliases of tables, names of CTEs, spaces or comments, and whatever columns its tables have that it does not
-read; other for other names of the output. It is taken of the plan as it is bound, so that better rules do not change it; and fields of nodes
-that have their default do not count, so that nodes can get more of them.
+read; other for other names of the output. It is taken of the plan as it is bound, so that better rules do not change it; and fields that
+nodes got later (``ADDED``) do not count at their default.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from itertools import count
 from typing import Any
 
@@ -58,7 +58,11 @@ class _Plain:
         if is_dataclass(value):
             return [
                 type(value).__name__,
-                *(self.value(getattr(value, f.name)) for f in fields(value) if f.compare and f.init),
+                *(
+                    self.value(getattr(value, f.name))
+                    for f in fields(value)
+                    if f.compare and f.init and not ("added" in f.metadata and getattr(value, f.name) == f.default)
+                ),
             ]
         if isinstance(value, tuple | list):
             return [self.value(v) for v in value]
@@ -86,6 +90,11 @@ class _Plain:
         return ["call", self._calls[call]]
 
 
+def _counts(field: Field[Any], value: Any) -> bool:
+    """Whether a field of a value counts. Those that nodes got later do not where they have their default."""
+    return "later" not in field.metadata or bool(getattr(value, field.name) != field.default)
+
+
 def _used(node: Node) -> set[PlanColumn]:
     """The columns of a plan that count: those that expressions read, and those of rows that are compared or handed out."""
     used = set(node.columns)
@@ -94,7 +103,7 @@ def _used(node: Node) -> set[PlanColumn]:
         match found:
             case Distinct() | UnionAll() | TopK():
                 used.update(column for below in inputs_of(found) for column in below.columns)
-            case Apply(subquery=subquery, operands=operands) if operands:
+            case Apply(subquery=subquery, operands=operands, scalar=scalar) if operands or scalar:
                 used.update(subquery.columns)
             case _:
                 pass

@@ -11,15 +11,19 @@ Cost: columns are computed on demand, linear in the node's width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 
 from everview.errors import Span
 from everview.query.expression import Expression, PlanColumn, parts, rewrite
 from everview.query.logical_view import SortKey
 from everview.schema.datatype import DataType
 from everview.schema.table import Table
+
+ADDED: Mapping[str, bool] = MappingProxyType({"added": True})
+"""The metadata of fields that a node got after state of it was stored: at their default they do not count in ``meaning``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +74,13 @@ class Project:
 class JoinKind(StrEnum):
     """The joins. A partner of a row of the left is a row of the right for which all conditions are true.
 
-    INNER: every row with each of its partners. LEFT: likewise, and rows without a partner once, with NULLs. SEMI: rows
-    that have a partner, ANTI: those that have none, both without the columns of the right.
+    INNER: every row with each of its partners. LEFT: likewise, and rows without a partner once, with NULLs. FULL: likewise, for
+    the rows of both sides. SEMI: rows that have a partner, ANTI: those that have none, both without the columns of the right.
     """
 
     INNER = "inner"
     LEFT = "left"
+    FULL = "full"
     SEMI = "semi"
     ANTI = "anti"
 
@@ -95,17 +100,39 @@ class Join:
             case JoinKind.INNER:
                 return self.left.columns + self.right.columns
             case JoinKind.LEFT:
-                return self.left.columns + tuple(replace(c, nullable=True) for c in self.right.columns)
+                return self.left.columns + as_nullable(self.right.columns)
+            case JoinKind.FULL:
+                return as_nullable(self.left.columns) + as_nullable(self.right.columns)
             case _:
                 return self.left.columns
 
 
+def as_nullable(columns: Iterable[PlanColumn]) -> tuple[PlanColumn, ...]:
+    """Columns whose rows may be missing."""
+    return tuple(replace(c, nullable=True) for c in columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Lateral:
+    """A join whose right side may read the columns of the left: it is computed for every row of it. INNER or LEFT."""
+
+    kind: JoinKind
+    left: Node
+    right: Node
+    conditions: tuple[Condition, ...]
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return Join(self.kind, self.left, self.right, ()).columns
+
+
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Rows of the input, and for each whether a subquery, which may read its columns, gives rows.
+    """Rows of the input, and for each one value of a subquery, which may read its columns.
 
-    Without ``operands``: EXISTS, which is true or false. With operands: IN, whether they equal the columns of one of the
-    rows, which is NULL where that depends on a NULL.
+    Without ``operands``: EXISTS, whether it gives rows. With operands: ANY, whether by the ``comparison`` they compare with the columns of
+    one of the rows, which is NULL where that depends on a NULL; by equality that is IN. ``scalar``: the value of its only column in its
+    only row, NULL without a row; two rows are an error.
     """
 
     input: Node
@@ -113,6 +140,8 @@ class Apply:
     column: PlanColumn
     operands: tuple[Expression, ...] = ()
     span: Span = field(default=Span(0, 0), compare=False)
+    comparison: str = field(default="eq", metadata=ADDED)
+    scalar: bool = field(default=False, metadata=ADDED)
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
@@ -121,12 +150,27 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate function of a group. Without ``argument`` it counts rows."""
+    """An aggregate function of a group. Without ``argument`` it counts rows. ``second``: of functions of two arguments.
+
+    With ``distinct``, which has all that the arguments read, of the rows of a group that agree there only one counts.
+    """
 
     function: str
     argument: Expression | None
     type: DataType
     nullable: bool
+    second: Expression | None = field(default=None, metadata=ADDED)
+    distinct: tuple[Expression, ...] = field(default=(), metadata=ADDED)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(e for e in (self.argument, self.second, *self.distinct) if e is not None)
+
+    def changed(self, change: Callable[[Expression], Expression]) -> AggregateCall:
+        """The call with its expressions changed."""
+        argument = None if self.argument is None else change(self.argument)
+        second = None if self.second is None else change(self.second)
+        return replace(self, argument=argument, second=second, distinct=tuple(map(change, self.distinct)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +220,8 @@ class TopK:
 
     ``order``: positions of columns. Rows that are equal there are ordered by all columns of the input, one after another,
     ascending with NULL first; so no rule may change these columns. ``path``: the aliases of the derived tables that it is in.
+    ``partition``: positions of columns; rows that agree on them are ordered, limited and numbered apart from others, NULLs being equal.
+    ``rank``: a last column with the number of the row in its partition, from 1.
     """
 
     input: Node
@@ -183,13 +229,39 @@ class TopK:
     limit: int | None
     offset: int
     path: tuple[str, ...] = field(default=(), compare=False)
+    partition: tuple[int, ...] = field(default=(), metadata=ADDED)
+    rank: PlanColumn | None = field(default=None, metadata=ADDED)
+
+    @property
+    def columns(self) -> tuple[PlanColumn, ...]:
+        return self.input.columns if self.rank is None else (*self.input.columns, self.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Rows that are written in the text, one constant expression per column; without columns and with one row: no FROM.
+
+    ``path``: its alias, as of a scan.
+    """
+
+    rows: tuple[tuple[Expression, ...], ...]
+    columns: tuple[PlanColumn, ...]
+    path: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Every row of the input as often as ``count``, a BIGINT, says; not at all where that is NULL or below 1."""
+
+    input: Node
+    count: Expression
 
     @property
     def columns(self) -> tuple[PlanColumn, ...]:
         return self.input.columns
 
 
-Node = Scan | Filter | Project | Join | Apply | Aggregate | Distinct | UnionAll | TopK
+Node = Scan | Values | Filter | Project | Join | Lateral | Apply | Aggregate | Distinct | UnionAll | TopK | Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +281,9 @@ class Query:
 def inputs_of(node: Node) -> tuple[Node, ...]:
     """The nodes that a node reads."""
     match node:
-        case Scan():
+        case Scan() | Values():
             return ()
-        case Join(left=left, right=right):
+        case Join(left=left, right=right) | Lateral(left=left, right=right):
             return (left, right)
         case UnionAll(inputs=inputs):
             return inputs
@@ -226,9 +298,9 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     if all(a is b for a, b in zip(inputs_of(node), inputs, strict=True)):
         return node
     match node:
-        case Scan():
+        case Scan() | Values():
             return node
-        case Join():
+        case Join() | Lateral():
             left, right = inputs
             return replace(node, left=left, right=right)
         case UnionAll():
@@ -252,15 +324,17 @@ def nodes_of(node: Node) -> Iterator[Node]:
 def expressions_of(node: Node) -> Iterator[Expression]:
     """The expressions of a node itself."""
     match node:
-        case Scan() | Distinct() | UnionAll() | TopK():
+        case Scan() | Values() | Distinct() | UnionAll() | TopK():
             pass
-        case Filter(conditions=conditions) | Join(conditions=conditions):
+        case Repeat(count=count):
+            yield count
+        case Filter(conditions=conditions) | Join(conditions=conditions) | Lateral(conditions=conditions):
             yield from (c.expression for c in conditions)
         case Project(items=items):
             yield from (e for _, e in items)
         case Aggregate(keys=keys, calls=calls):
             yield from (e for _, e in keys)
-            yield from (c.argument for _, c in calls if c.argument is not None)
+            yield from (e for _, c in calls for e in c.expressions)
         case Apply(operands=operands):
             yield from operands
 
@@ -268,9 +342,11 @@ def expressions_of(node: Node) -> Iterator[Expression]:
 def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> Node:
     """The node with its own expressions changed."""
     match node:
-        case Scan() | Distinct() | UnionAll() | TopK():
+        case Scan() | Values() | Distinct() | UnionAll() | TopK():
             return node
-        case Filter(conditions=conditions) | Join(conditions=conditions):
+        case Repeat(count=count):
+            return replace(node, count=change(count))
+        case Filter(conditions=conditions) | Join(conditions=conditions) | Lateral(conditions=conditions):
             changed = tuple(replace(c, expression=change(c.expression)) for c in conditions)
             return replace(node, conditions=changed)
         case Project(items=items):
@@ -279,10 +355,7 @@ def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> 
             return replace(
                 node,
                 keys=tuple((column, change(e)) for column, e in keys),
-                calls=tuple(
-                    (column, call if call.argument is None else replace(call, argument=change(call.argument)))
-                    for column, call in calls
-                ),
+                calls=tuple((column, call.changed(change)) for column, call in calls),
             )
         case Apply(operands=operands):
             return replace(node, operands=tuple(change(e) for e in operands))

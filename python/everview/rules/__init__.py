@@ -6,11 +6,24 @@ from collections.abc import Callable
 
 from everview.relational.plan import Node
 from everview.rules.decorrelate import decorrelate
+from everview.rules.distinct_aggregates import distinct_aggregates
+from everview.rules.full_joins import full_joins
 from everview.rules.inline_projections import inline_projections
+from everview.rules.number_limits import number_limits
+from everview.rules.outer_to_inner import outer_to_inner
+from everview.rules.unit_joins import unit_joins
 
 Rule = Callable[[Node], Node]
 
-RULES: tuple[Rule, ...] = (inline_projections, decorrelate)
+RULES: tuple[Rule, ...] = (
+    decorrelate,
+    outer_to_inner,
+    full_joins,
+    distinct_aggregates,
+    inline_projections,
+    unit_joins,
+    number_limits,
+)
 
 
 def rewrite_plan(node: Node) -> Node:

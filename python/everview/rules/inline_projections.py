@@ -3,8 +3,8 @@
     project[e](project[f](R))         =  project[e of f](R)
     filter[p](project[f](R))          =  project[f](filter[p of f](R))
     join[p](project[f](R), S)         =  project[f, S.*](join[p of f](R, S))      on the right of LEFT for bare columns only
-    apply[Q](project[f](R))           =  project[f, c](apply[Q of f](R))
     aggregate[k; a](project[f](R))    =  aggregate[k of f; a of f](R)
+    repeat[n](project[f](R))          =  project[f](repeat[n of f](R))
 
 So nothing is left of a derived table that only selects, joins and computes: its scans are part of the block around it.
 An expression that is used twice stays one value (expressions are DAGs), so plans grow by the text alone. Expressions
@@ -19,7 +19,6 @@ from dataclasses import replace
 from everview.query.expression import Expression, PlanColumn, rewrite
 from everview.relational.plan import (
     Aggregate,
-    Apply,
     Condition,
     Distinct,
     Filter,
@@ -27,10 +26,11 @@ from everview.relational.plan import (
     JoinKind,
     Node,
     Project,
+    Repeat,
     Scan,
     TopK,
     UnionAll,
-    with_columns,
+    Values,
 )
 
 _Computed = Mapping[PlanColumn, Expression]
@@ -51,33 +51,30 @@ def _project(node: Node, computed: _Computed, columns: tuple[PlanColumn, ...]) -
 def _pull(node: Node) -> tuple[Node, _Computed]:
     """A node without projections on top, and the columns that are to be computed from it."""
     match node:
-        case Scan():
+        case Scan() | Values():
             return node, {}
         case Filter(input=below):
             inner, computed = _pull(below)
             return replace(node, input=inner, conditions=_conditions(node.conditions, computed)), computed
         case Join():
             return _pull_join(node)
-        case Apply(input=below):
-            inner, computed = _pull(below)
-            subquery = inline_projections(with_columns(node.subquery, computed))
-            operands = tuple(_over(e, computed) for e in node.operands)
-            return replace(node, input=inner, subquery=subquery, operands=operands), computed
         case Project(input=below):
             inner, computed = _pull(below)
             return inner, {column: _over(expression, computed) for column, expression in node.items}
         case Aggregate(input=below):
             inner, computed = _pull(below)
             keys = tuple((column, _over(key, computed)) for column, key in node.keys)
-            calls = tuple(
-                (column, call if call.argument is None else replace(call, argument=_over(call.argument, computed)))
-                for column, call in node.calls
-            )
+            calls = tuple((column, call.changed(lambda e: _over(e, computed))) for column, call in node.calls)
             return replace(node, input=inner, keys=keys, calls=calls), {}
         case Distinct(input=below) | TopK(input=below):
             return replace(node, input=inline_projections(below)), {}
+        case Repeat(input=below):
+            inner, computed = _pull(below)
+            return replace(node, input=inner, count=_over(node.count, computed)), computed
         case UnionAll():
             return replace(node, inputs=tuple(inline_projections(below) for below in node.inputs)), {}
+        case _:
+            raise AssertionError(f"{type(node).__name__} is gone by now")
 
 
 def _pull_join(node: Join) -> tuple[Node, _Computed]:

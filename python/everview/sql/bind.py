@@ -14,22 +14,23 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from everview.errors import SchemaError, Span
-from everview.query.expression import Call, Expression, Literal, PlanColumn
+from everview.query.expression import Expression, Literal, PlanColumn
 from everview.relational.plan import (
-    Apply,
     Condition,
     Distinct,
     Filter,
     Join,
     JoinKind,
+    Lateral,
     Node,
     Project,
     Query,
     Scan,
-    UnionAll,
+    columns_read,
 )
 from everview.schema.datatype import BOOLEAN
-from everview.sql.bind_grouping import AggregateCollector, Grouping
+from everview.sql.bind_aggregates import AggregateCollector
+from everview.sql.bind_grouping import Grouping
 from everview.sql.bind_order import CLAUSES as ORDER_CLAUSES
 from everview.sql.bind_order import (
     Key,
@@ -41,7 +42,11 @@ from everview.sql.bind_order import (
     over_columns,
     ranks_of,
 )
-from everview.sql.coercion import cast_to, compare, condition, unify
+from everview.sql.bind_sets import bind_set_operation
+from everview.sql.bind_subqueries import Subqueries
+from everview.sql.bind_values import ONE_ROW, bind_values
+from everview.sql.bind_windows import WindowCollector
+from everview.sql.coercion import coalesce, compare, condition
 from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.nesting import room_to_recurse, too_deep
@@ -52,13 +57,13 @@ from everview.sql.scope import NamedExpression, Relation, Scope
 from everview.sql.spans import keyword_span, parse_query, source_of, span_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from everview.schema.datatype import DataType
     from everview.schema.table import Table
     from everview.sql.parameters import Convert
 
 
+TRUE = Literal(True, BOOLEAN)
 MOST_TABLES = 100
 """The most occurrences of tables in a query. A CTE that joins itself doubles them, so without a limit texts may explode."""
 
@@ -104,10 +109,11 @@ class _Cte:
     query: exp.Expr
     columns: tuple[str, ...]
     visible: Mapping[str, _Cte]
+    outer: Scope | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
+class Around:
     """What is around a part of the text: the CTEs it sees, the aliases of the derived tables that it is in, and for a
     subquery the names of the query around it."""
 
@@ -115,17 +121,18 @@ class _Around:
     path: tuple[str, ...] = ()
     outer: Scope | None = None
 
-    def inside(self, alias: str) -> _Around:
-        """What is around the parts of a derived table, which does not see the query around it."""
-        return _Around(self.ctes, (*self.path, alias))
+    def inside(self, alias: str) -> Around:
+        """What is around the parts of a derived table: of the names, only those of a query that both are a subquery of."""
+        return replace(self, path=(*self.path, alias))
 
 
 @dataclass(slots=True)
 class _From:
-    """What a part of FROM means: its plan, and the names it brings."""
+    """What a part of FROM means: its plan, and the names it brings. ``lateral``: it reads what stands before it."""
 
     node: Node
     scope: Scope
+    lateral: bool = False
 
 
 # Clauses of a SELECT that are refused wherever they occur.
@@ -133,7 +140,6 @@ _REFUSED_CLAUSES = {
     "sort": ("ORDER_BY", "SORT BY"),
     "cluster": ("ORDER_BY", "CLUSTER BY"),
     "distribute": ("ORDER_BY", "DISTRIBUTE BY"),
-    "qualify": ("QUALIFY", "QUALIFY"),
     "windows": ("WINDOW_FUNCTION", "WINDOW"),
     "laterals": ("TABLE_EXPRESSION", "LATERAL VIEW"),
     "sample": ("TABLE_EXPRESSION", "TABLESAMPLE"),
@@ -147,6 +153,7 @@ _SELECT_PARTS = {
     "where",
     "group",
     "having",
+    "qualify",
     "distinct",
     "with_",
     "hint",
@@ -178,62 +185,81 @@ class Binder:
         """The plan of a query that stands alone."""
         try:
             with room_to_recurse():
-                return self.query(tree, _Around({}))
+                return self.query(tree, Around({}))
         except RecursionError:
             raise too_deep(self.sql) from None
 
-    def query(self, query: exp.Expr, around: _Around) -> Query:
+    def query(self, query: exp.Expr, around: Around) -> Query:
         """The plan of a query, which may stand in parentheses; clauses that none may have are refused."""
-        if not isinstance(query, exp.Select | exp.Subquery | exp.SetOperation):
+        if not isinstance(query, exp.Select | exp.Subquery | exp.SetOperation | exp.Values):
             raise reject("TABLE_EXPRESSION", self.sql, query, name=f"`{text_of(query, self.sql)}`")
         with_ = query.args.get("with_")
         if with_ is not None:
-            around = replace(around, ctes=self._with(with_, around.ctes))
+            around = replace(around, ctes=self._with(with_, around))
         self._refuse_clauses(query)
         if isinstance(query, exp.Select):
             return self._block(query, around)
-        found = self.query(query.this, around) if isinstance(query, exp.Subquery) else self._union(query, around)
+        if isinstance(query, exp.Subquery):
+            found = self.query(query.this, around)
+        elif isinstance(query, exp.Values):
+            found = bind_values(query, self, around.path)
+        else:
+            found = bind_set_operation(query, self, lambda side: self.query(side, around), around.path)
         if not any(query.args.get(clause) for clause in ORDER_CLAUSES):
             return found
         items = _as_items(found)
         keys = order_keys(query, self.sql, items, lower_output(self.sql, items))
         return self._ordered(found, keys, ranks_of(query, self.sql), around.path)
 
-    def _block(self, select: exp.Select, around: _Around) -> Query:
+    def _block(self, select: exp.Select, around: Around) -> Query:
         for part, value in select.args.items():
             if value and part not in _SELECT_PARTS:
                 raise reject("UNSUPPORTED_CLAUSE", self.sql, select, name=part.strip("_").upper())
         from_ = select.args.get("from_")
-        if from_ is None:
-            raise reject("NO_FROM", self.sql, select)
-        bound = self._joined(self._from_item(from_.this, around), select.args.get("joins") or [], around)
+        first = _From(ONE_ROW, Scope(self.sql)) if from_ is None else self._from_item(from_.this, around)
+        bound = self._joined(first, select.args.get("joins") or [], around)
         bound.scope.outer = around.outer
         where = select.args.get("where")
         if where is not None:
-            conditions = self._conditions(where.this, bound.scope, self._subqueries(bound, around))
-            bound.node = _filtered(bound.node, conditions)
-        return self._select(select, bound, around.path)
+            subqueries = Subqueries(self, bound.scope, around)
+            conditions = self._conditions(where.this, bound.scope, subqueries)
+            bound.node = _filtered(subqueries.onto(bound.node), conditions)
+        return self._select(select, bound, around)
 
-    def _select(self, select: exp.Select, bound: _From, path: tuple[str, ...]) -> Query:
+    def _select(self, select: exp.Select, bound: _From, around: Around) -> Query:
+        path = around.path
         scope, group, having = bound.scope, select.args.get("group"), select.args.get("having")
-        collector = AggregateCollector(self, grouped=group is not None)
+        subqueries = Subqueries(self, scope, around)
+        collector = AggregateCollector(self, grouped=group is not None and not group.args.get("all"))
         aliases: dict[str, Expression] = {}
-        lowering = ExpressionLowering(self.sql, lambda column: scope.resolve(column, aliases), collector.lower)
+        lowering = ExpressionLowering(
+            self.sql, lambda column: scope.resolve(column, aliases), collector.lower, subqueries.bind
+        )
+        windows = WindowCollector(self)
+        lowering.window = windows.lower
         items = self._items(select, scope, lowering, aliases)
+        windows.bind_qualify(select.args.get("qualify"), lowering)
         distinct, ranks = self._is_distinct(select), ranks_of(select, self.sql)
         names = output_first(self.sql, items, lambda column: scope.resolve(column, aliases))
-        ordering = ExpressionLowering(self.sql, names, lambda _, name, node: collector.lower(lowering, name, node))
+        ordering = ExpressionLowering(
+            self.sql, names, lambda _, *call: collector.lower(lowering, *call), subqueries.bind
+        )
+        ordering.window = windows.lower
         keys = order_keys(select, self.sql, items, ordering.lower)
         selected = items if distinct or ranks is None else [*items, *_not_selected(keys, items, self.sql)]
         node = bound.node
-        grouping = Grouping(self, scope, aliases, collector)
+        grouping = Grouping(self, scope, aliases, collector, subqueries)
         if group is not None:
             grouping.bind_keys(group, items)
         if having is not None:
             grouping.bind_having(having)
-        computed = selected
+        computed = [*selected, *windows.read(SelectItem)]
         if group is not None or having is not None or collector.calls:
-            node, computed = grouping.above(node, selected, path)
+            node, computed = grouping.above(node, computed, path)
+        else:
+            node = subqueries.onto(node)
+        if windows:
+            node, computed = windows.above(node, computed[: len(selected)], computed[len(selected) :], path)
         node = Project(node, tuple((self.column(i.expression, i.name), i.expression) for i in computed))
         keys = [over_columns(key, selected, node.columns) for key in keys]
         if distinct:
@@ -252,60 +278,12 @@ class Binder:
     def _ordered(self, query: Query, keys: Sequence[Key], ranks: Ranks | None, path: tuple[str, ...]) -> Query:
         return ordered_query(query, keys, ranks, self.sql, path=path, column=self.column)
 
-    def _union(self, query: exp.SetOperation, around: _Around) -> Query:
-        """UNION [ALL]: columns by position, in the type that both sides have in common, under the names of the first."""
-        if not isinstance(query, exp.Union) or query.args.get("by_name"):
-            name = type(query).__name__.upper() + (" BY NAME" if query.args.get("by_name") else "")
-            raise reject("SET_OPERATION", self.sql, self._operator_span(query), name=name)
-        parts: list[exp.Expr] = []
-        open_parts: list[exp.Expr] = [query]
-        while open_parts:  # chains of UNION ALL are deep on the left: no recursion, and one node
-            part = open_parts.pop()
-            if isinstance(part, exp.Union) and (part is query or _continues(part, query)):
-                open_parts += [part.expression, part.this]
-            else:
-                parts.append(part)
-        bound = [self.query(part, around) for part in parts]
-        first = bound[0]
-        for other, part in zip(bound[1:], parts[1:], strict=True):
-            if len(other.names) != len(first.names):
-                message = f"{len(first.names)} columns and {len(other.names)} columns do not make a UNION"
-                raise SchemaError("COLUMN_COUNT", message, sql=self.sql, span=span_of(part))
-        types = [self._common_type([b.node.columns[i] for b in bound], query) for i in range(len(first.names))]
-        inputs = tuple(self._cast(b, types) for b in bound)
-        nullable = [any(n.columns[i].nullable for n in inputs) for i in range(len(types))]
-        columns = tuple(
-            PlanColumn(self.new_id(), t, null, name) for t, null, name in zip(types, nullable, first.names, strict=True)
-        )
-        node: Node = UnionAll(inputs, columns, around.path)
-        if query.args.get("distinct"):
-            node = Distinct(node, around.path)
-        return Query(node, first.names, first.spans)
-
-    def _common_type(self, columns: Sequence[Expression], place: exp.Expr) -> DataType:
-        try:
-            return unify(list(columns))[0].type
-        except CoercionError as error:
-            raise mismatch(self.sql, place, str(error)) from None
-
-    def _cast(self, query: Query, types: Sequence[DataType]) -> Node:
-        columns = query.node.columns
-        if [c.type for c in columns] == list(types):
-            return query.node
-        cast = [cast_to(c, t) for c, t in zip(columns, types, strict=True)]
-        return Project(query.node, tuple((self.column(e, n), e) for e, n in zip(cast, query.names, strict=True)))
-
-    def _operator_span(self, query: exp.SetOperation) -> Span:
-        whole = span_of(query)
-        between = Span(span_of(query.this).end, span_of(query.expression).start)
-        return keyword_span(self.sql, between if between.start < between.end else whole, type(query).__name__.upper())
-
-    def _with(self, with_: exp.With, outer: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
+    def _with(self, with_: exp.With, around: Around) -> Mapping[str, _Cte]:
         if with_.args.get("recursive"):
             raise reject("RECURSIVE_CTE", self.sql, with_)
-        ctes = dict(outer)
+        ctes = dict(around.ctes)
         for cte in with_.expressions:
-            ctes[cte.alias.lower()] = _Cte(cte.this, _alias_columns(cte), dict(ctes))
+            ctes[cte.alias.lower()] = _Cte(cte.this, _alias_columns(cte), dict(ctes), around.outer)
         return ctes
 
     def _refuse_clauses(self, node: exp.Expr) -> None:
@@ -316,7 +294,7 @@ class Binder:
 
     # ---- FROM --------------------------------------------------------------------------------------------------------
 
-    def _from_item(self, node: exp.Expr, around: _Around) -> _From:
+    def _from_item(self, node: exp.Expr, around: Around) -> _From:
         """One item: a table, a derived table, or joins in parentheses."""
         if not isinstance(node, exp.Subquery) or _is_query(node.this):
             bound = self._relation(node, around)
@@ -328,24 +306,36 @@ class Binder:
                 bound.scope = Scope.of(self.sql, Relation(node.alias, columns))
         return self._joined(bound, node.args.get("joins") or [], around)
 
-    def _joined(self, first: _From, joins: list[exp.Join], around: _Around) -> _From:
+    def _joined(self, first: _From, joins: list[exp.Join], around: Around) -> _From:
         """An item and what is joined to it. JOIN binds stronger than a comma: it sees what stands since the last one."""
-        last, others = first, []
+        last, before = first, exp.Expr()
         for join in joins:
-            if self.sql[span_of(join).start] == ",":
-                last = self._from_item(join.this, around)
-                others.append((last, join.this))
-            else:
+            if self.sql[span_of(join).start] != ",":
                 self._join(join, last, around)
-        for bound, node in others:
-            first.scope.add(bound.scope, node)
-            first.node = Join(JoinKind.INNER, first.node, bound.node, ())
+                continue
+            if last is not first:
+                self._beside(first, last, before)
+            before = join.this
+            last = self._from_item(before, _seeing(around, first.scope, before))
+        if last is not first:
+            self._beside(first, last, before)
         return first
 
-    def _relation(self, node: exp.Expr, around: _Around) -> _From:
+    def _beside(self, first: _From, other: _From, node: exp.Expr) -> None:
+        """Items of FROM with a comma between them."""
+        first.scope.add(other.scope, node)
+        join = Lateral if other.lateral else Join
+        first.node = join(JoinKind.INNER, first.node, other.node, ())
+
+    def _relation(self, node: exp.Expr, around: Around) -> _From:
         self._refuse_clauses(node)
+        if isinstance(node, exp.Values):
+            return self._derived(node, node, _alias_columns(node), around.inside(node.alias or "values"))
         if isinstance(node, exp.Subquery):
             return self._derived(node.this, node, _alias_columns(node), around.inside(node.alias or "derived"))
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery) and not node.args.get("view"):
+            bound = self._derived(node.this, node, _alias_columns(node), around.inside(node.alias or "derived"))
+            return replace(bound, lateral=True)
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise reject("TABLE_EXPRESSION", self.sql, node, name=f"`{text_of(node, self.sql)}`")
         name, alias = node.name, node.alias_or_name
@@ -353,7 +343,7 @@ class Binder:
             raise reject("TABLE_EXPRESSION", self.sql, node, name="time travel")
         if not node.db and name.lower() in around.ctes:
             cte = around.ctes[name.lower()]
-            inside = _Around(cte.visible, (*around.path, alias))
+            inside = Around(cte.visible, (*around.path, alias), cte.outer)
             return self._derived(cte.query, node, _alias_columns(node) or cte.columns, inside)
         known = {**self._views, **self._tables}
         table = None if node.db else known.get(name.lower())
@@ -373,7 +363,7 @@ class Binder:
         is_view = name.lower() not in self._tables
         return _From(Scan(table, (*around.path, alias), columns, is_view), scope)
 
-    def _derived(self, query: exp.Expr, node: exp.Expr, names: tuple[str, ...], inside: _Around) -> _From:
+    def _derived(self, query: exp.Expr, node: exp.Expr, names: tuple[str, ...], inside: Around) -> _From:
         """A query as the item ``node`` of FROM, which may give its columns other ``names``."""
         bound = self.query(query, inside)
         columns = tuple(zip(bound.names, bound.node.columns, strict=True))
@@ -390,33 +380,60 @@ class Binder:
             raise SchemaError("COLUMN_COUNT", message, sql=self.sql, span=span_of(node))
         return tuple((n, e) for n, (_, e) in zip(names, columns, strict=True))
 
-    def _join(self, join: exp.Join, left: _From, around: _Around) -> None:
-        kind = self._join_kind(join)
-        right = self._from_item(join.this, around)
+    def _join(self, join: exp.Join, left: _From, around: Around) -> None:
+        kind, swapped = self._join_kind(join)
+        right = self._from_item(join.this, _seeing(around, left.scope, join.this))
+        if right.lateral and kind not in (JoinKind.INNER, JoinKind.LEFT):
+            raise reject("LATERAL_JOIN", self.sql, join.this)
         merges = join.method == "NATURAL" or bool(join.args.get("using"))
         using, conditions = self._merge(join, left.scope, right.scope) if merges else ((), ())
         both = Scope(self.sql, list(left.scope.relations), list(left.scope.visible), around.outer)
         both.add(right.scope, join.this, using)
         on = join.args.get("on")
+        subqueries = Subqueries(self, both, around)
         if on is not None:
-            conditions += self._conditions(on, both)
-        left.node = Join(kind, left.node, right.node, conditions)
-        if kind is JoinKind.LEFT:
-            right.scope.make_nullable()
-        if kind in (JoinKind.INNER, JoinKind.LEFT):
-            left.scope.add(right.scope, join.this, using)
+            conditions += self._conditions(on, both, subqueries)
+        first, second = (right, left) if swapped else (left, right)
+        if kind is JoinKind.INNER:
+            # What reads a subquery is checked above the join.
+            later = tuple(c for c in conditions if not set(subqueries.waiting).isdisjoint(columns_read(c.expression)))
+            conditions = tuple(c for c in conditions if c not in later)
         else:
+            later = ()
+            for side in (first, second):
+                side.node = subqueries.onto(side.node, subqueries.reading(side.node.columns))
+            if subqueries.waiting:
+                place, hint = (
+                    subqueries.span_of(subqueries.waiting[0]),
+                    "compare with columns of one side, or use WHERE",
+                )
+                name = "a subquery that reads both sides of this join"
+                raise reject("SUBQUERY_EXPRESSION", self.sql, place, name=name, hint=hint)
+        left.node = (Lateral if right.lateral else Join)(kind, first.node, second.node, conditions)
+        left.node = _filtered(subqueries.onto(left.node), later)
+        if kind in (JoinKind.LEFT, JoinKind.FULL):
+            second.scope.make_nullable()
+        if kind is JoinKind.FULL:
+            first.scope.make_nullable()
+        if kind in (JoinKind.SEMI, JoinKind.ANTI):
             left.scope.show_first(using)
+            return
+        merged = {n: _merged(n, left.scope, right.scope, kind, swapped=swapped) for n in using}
+        left.scope.add(right.scope, join.this, using)
+        left.scope.show(merged)
 
-    def _join_kind(self, join: exp.Join) -> JoinKind:
+    def _join_kind(self, join: exp.Join) -> tuple[JoinKind, bool]:
+        """The kind of a join, and whether its sides change places: a RIGHT JOIN is a LEFT JOIN of the other side."""
         kind, side, method = join.kind, join.side, join.method
         if method in ("", "NATURAL"):
             if kind in ("SEMI", "ANTI") and side in ("", "LEFT"):
-                return JoinKind(kind.lower())
-            if side == "LEFT" and kind in ("", "OUTER"):
-                return JoinKind.LEFT
+                return JoinKind(kind.lower()), False
+            if side in ("LEFT", "RIGHT") and kind in ("", "OUTER"):
+                return JoinKind.LEFT, side == "RIGHT"
+            if side == "FULL" and kind in ("", "OUTER"):
+                return JoinKind.FULL, False
             if not side and kind in ("", "INNER", "CROSS"):
-                return JoinKind.INNER
+                return JoinKind.INNER, False
         start = span_of(join).start
         words = self.sql[start : span_of(join.this).start].rstrip()
         name = " ".join(words.upper().split())
@@ -439,51 +456,13 @@ class Binder:
             found.append(Condition(equal, span_of(node)))
         return tuple(name for name, _ in names), tuple(found)
 
-    def _subqueries(self, bound: _From, around: _Around) -> Callable[[ExpressionLowering, exp.Expr], Expression]:
-        """Binds EXISTS and IN (subquery) of a WHERE: each becomes a column of an Apply on top of what FROM gives."""
-
-        def bind(lowering: ExpressionLowering, node: exp.Expr) -> Expression:
-            is_in = isinstance(node, exp.In)
-            text = node.args["query"] if is_in else node.this
-            left = node.this if is_in else None
-            operands = left.expressions if isinstance(left, exp.Tuple) else [] if left is None else [left]
-            lowered = [lowering.lower(operand) for operand in operands]
-            query = self.query(text, replace(around, outer=bound.scope, path=(*around.path, "subquery")))
-            subquery = query.node
-            if is_in:
-                lowered, subquery = self._comparable(lowered, query, node)
-            nullable = any(e.nullable for e in (*lowered, *(subquery.columns if is_in else ())))
-            column = PlanColumn(self.new_id(), BOOLEAN, nullable, "exists" if not is_in else "in")
-            bound.node = Apply(bound.node, subquery, column, tuple(lowered), span_of(node))
-            return column
-
-        return bind
-
-    def _comparable(
-        self, operands: Sequence[Expression], query: Query, node: exp.Expr
-    ) -> tuple[list[Expression], Node]:
-        """The operands of IN and the subquery, column by column in a type that they have in common."""
-        columns = query.node.columns
-        if len(operands) != len(columns):
-            message = f"IN compares {len(operands)} values with {len(columns)} columns"
-            raise SchemaError("COLUMN_COUNT", message, sql=self.sql, span=span_of(node))
-        try:
-            pairs = [compare("eq", one, two) for one, two in zip(operands, columns, strict=True)]
-        except CoercionError as error:
-            raise mismatch(self.sql, node, str(error)) from None
-        sides = [pair.args if isinstance(pair, Call) else (pair, pair) for pair in pairs]
-        if [right for _, right in sides] == list(columns):
-            return [left for left, _ in sides], query.node
-        items = tuple((self.column(right, name), right) for (_, right), name in zip(sides, query.names, strict=True))
-        return [left for left, _ in sides], Project(query.node, items)
-
     def _conditions(
         self,
         node: exp.Expr,
         scope: Scope,
-        subquery: Callable[[ExpressionLowering, exp.Expr], Expression] | None = None,
+        subqueries: Subqueries,
     ) -> tuple[Condition, ...]:
-        lowering = ExpressionLowering(self.sql, scope.resolve, None, subquery)
+        lowering = ExpressionLowering(self.sql, scope.resolve, None, subqueries.bind)
         found = []
         for part in conjuncts(node):
             expression = lowering.lower(part)
@@ -491,7 +470,7 @@ class Binder:
                 found.append(Condition(condition(expression), span_of(part)))
             except CoercionError as error:
                 raise mismatch(self.sql, part, str(error)) from None
-        return tuple(found)
+        return tuple(c for c in found if c.expression != TRUE)
 
     # ---- SELECT lists ------------------------------------------------------------------------------------------------
 
@@ -518,6 +497,8 @@ class Binder:
         return found
 
     def _star(self, node: exp.Expr, scope: Scope) -> list[NamedExpression] | None:
+        if isinstance(node, exp.Star) and not scope.relations:
+            raise reject("NO_FROM", self.sql, node)
         if isinstance(node, exp.Star):
             columns, star, relations = scope.visible, node, scope.relations
         elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
@@ -545,15 +526,20 @@ def _not_selected(keys: Sequence[Key], items: Sequence[SelectItem], sql: str) ->
     return list(found.values())
 
 
-def _continues(part: exp.Union, query: exp.Union) -> bool:
-    """Whether a part of a UNION ALL is one itself, without clauses of its own: their inputs are those of one node."""
-    plain = not any(part.args.get(name) for name in (*_REFUSED_CLAUSES, *ORDER_CLAUSES, "with_", "by_name"))
-    return plain and not part.args.get("distinct") and not query.args.get("distinct")
-
-
 def _filtered(node: Node, conditions: Iterable[Condition]) -> Node:
-    kept = tuple(c for c in conditions if not (isinstance(c.expression, Literal) and c.expression.value is True))
+    kept = tuple(conditions)
     return Filter(node, kept) if kept else node
+
+
+def _seeing(around: Around, scope: Scope, node: exp.Expr) -> Around:
+    """What is around an item of FROM: with LATERAL, the items before it too."""
+    return replace(around, outer=scope) if isinstance(node, exp.Lateral) else around
+
+
+def _merged(name: str, left: Scope, right: Scope, kind: JoinKind, *, swapped: bool) -> Expression:
+    """The column that USING makes of one of each side: that of the side that has all rows, else the one that there is."""
+    (one, *_), (two, *_) = left.try_bare(name), right.try_bare(name)
+    return coalesce([one, two]) if kind is JoinKind.FULL else two if swapped else one
 
 
 def _is_query(node: exp.Expr) -> bool:

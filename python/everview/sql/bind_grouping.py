@@ -1,4 +1,4 @@
-"""GROUP BY, HAVING and aggregate calls: what stands above the Aggregate of a block, and what below."""
+"""GROUP BY and HAVING: what stands above the Aggregate of a block, and what below."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from everview.aggregates import FUNCTIONS
 from everview.errors import SchemaError
-from everview.query.expression import Expression, PlanColumn, parts, rewrite
-from everview.relational.plan import Aggregate, AggregateCall, Condition, Filter, Node
-from everview.schema.datatype import BIGINT
-from everview.sql.coercion import as_number, condition
-from everview.sql.expressions import ExpressionLowering
+from everview.query.expression import Expression, PlanColumn, rewrite
+from everview.relational.plan import Aggregate, Condition, Filter, Node
+from everview.sql.coercion import condition
+from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.reject import mismatch, reject
 from everview.sql.spans import span_of
@@ -23,73 +21,47 @@ if TYPE_CHECKING:
 
     from everview.errors import Span
     from everview.sql.bind import Binder, SelectItem
+    from everview.sql.bind_aggregates import AggregateCollector
+    from everview.sql.bind_subqueries import Subqueries
     from everview.sql.scope import Scope
-
-
-class AggregateCollector:
-    """Collects the aggregate calls of a block, equal ones once; expressions refer to them by their columns."""
-
-    def __init__(self, binder: Binder, *, grouped: bool) -> None:
-        self.calls: dict[AggregateCall, PlanColumn] = {}
-        self._binder = binder
-        self._grouped = grouped
-
-    def lower(self, lowering: ExpressionLowering, name: str, node: exp.Anonymous) -> Expression:
-        """The column of an aggregate call."""
-        arguments = node.expressions
-        if any(isinstance(a, exp.Distinct) for a in arguments):
-            raise reject("DISTINCT_AGGREGATE", lowering.sql, node, name=name.upper())
-        if len(arguments) != 1:
-            why, hint = f"it is called with {len(arguments)} arguments", "it takes one"
-            raise reject("UNSUPPORTED_FUNCTION", lowering.sql, node, name=name.upper(), why=why, hint=hint)
-        call = self._call(lowering, name, arguments[0])
-        if call not in self.calls:
-            self.calls[call] = PlanColumn(self._binder.new_id(), call.type, call.nullable, name)
-        return self.calls[call]
-
-    def contains(self, expression: Expression) -> bool:
-        """Whether an expression reads an aggregate."""
-        found = set(self.calls.values())
-        return any(part in found for part in parts(expression))
-
-    def _call(self, lowering: ExpressionLowering, function: str, node: exp.Expr) -> AggregateCall:
-        found = FUNCTIONS[function]
-        if isinstance(node, exp.Star) and found.takes_rows:
-            return AggregateCall(found.name, None, found.result_type(BIGINT), nullable=False)
-        argument: Expression | None = lowering.without_aggregates().lower(node)
-        assert argument is not None
-        if not found.takes_rows:
-            argument = as_number(argument, function.upper())
-        nullable = found.is_nullable(argument_nullable=argument.nullable, grouped=self._grouped)
-        data_type = found.result_type(argument.type)
-        if found.takes_rows and not argument.nullable:
-            argument = None  # every row has a value
-        return AggregateCall(found.name, argument, data_type, nullable)
 
 
 class Grouping:
     """The grouping of one block: first its keys are bound, then HAVING, then what stands above."""
 
     def __init__(
-        self, binder: Binder, scope: Scope, aliases: Mapping[str, Expression], collector: AggregateCollector
+        self,
+        binder: Binder,
+        scope: Scope,
+        aliases: Mapping[str, Expression],
+        collector: AggregateCollector,
+        subqueries: Subqueries,
     ) -> None:
         self._binder = binder
         self._scope = scope
         self._aliases = aliases
         self._collector = collector
+        self._subqueries = subqueries
         self._keys: dict[Expression, None] = {}
-        self._having: Condition | None = None
+        self._having: list[Condition] = []
         self._ours: frozenset[PlanColumn] = (
             frozenset()
         )  # the columns that are grouped; others are of a query around this one
 
     def bind_keys(self, group: exp.Group, items: Sequence[SelectItem]) -> None:
-        """The keys of GROUP BY: expressions, ordinals and aliases of the SELECT list. Columns go before aliases."""
+        """The keys of GROUP BY: expressions, ordinals and aliases of the SELECT list. Columns go before aliases.
+
+        GROUP BY ALL: the items of the SELECT list without aggregates.
+        """
         sql = self._binder.sql
-        for part in ("rollup", "cube", "grouping_sets", "all", "totals"):
+        if group.args.get("all"):
+            self._keys.update((i.expression, None) for i in items if not self._collector.contains(i.expression))
+        for part in ("rollup", "cube", "grouping_sets", "totals"):
             if group.args.get(part):
                 raise reject("GROUPING_SETS", sql, group, name=f"GROUP BY ... {part.replace('_', ' ').upper()}")
-        lowering = ExpressionLowering(sql, lambda column: self._scope.resolve(column, self._aliases))
+        lowering = ExpressionLowering(
+            sql, lambda column: self._scope.resolve(column, self._aliases), None, self._subqueries.bind
+        )
         for node in group.expressions:
             if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
                 kind = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else type(node).__name__.upper()
@@ -116,26 +88,29 @@ class Grouping:
             return self._scope.resolve(column)
 
         sql = self._binder.sql
-        expression = ExpressionLowering(sql, resolve, self._collector.lower).lower(having.this)
-        try:
-            self._having = Condition(condition(expression), span_of(having))
-        except CoercionError as error:
-            raise mismatch(sql, having, str(error)) from None
+        lowering = ExpressionLowering(sql, resolve, self._collector.lower, self._subqueries.bind)
+        for part in conjuncts(having.this):
+            try:
+                self._having.append(Condition(condition(lowering.lower(part)), span_of(part)))
+            except CoercionError as error:
+                raise mismatch(sql, part, str(error)) from None
 
     def above(self, node: Node, items: Sequence[SelectItem], path: tuple[str, ...]) -> tuple[Node, list[SelectItem]]:
         """The Aggregate over the rows of the block, HAVING above it, and the SELECT list in terms of its columns."""
+        calls = self._collector.calls
+        node = self._subqueries.onto(node, [*self._keys, *(e for call in calls for e in call.expressions)])
         self._ours = frozenset(node.columns)
         names = {i.expression: i.name for i in reversed(items)}
         columns = {
             k: self._binder.column(k, names.get(k) or (k.name if isinstance(k, PlanColumn) else "")) for k in self._keys
         }
-        calls = self._collector.calls
         found: Node = Aggregate(
             node, tuple((c, k) for k, c in columns.items()), tuple((c, a) for a, c in calls.items()), path
         )
-        if self._having is not None:
-            expression = self._over_groups(self._having.expression, columns, self._having.span)
-            found = Filter(found, (replace(self._having, expression=expression),))
+        found = self._subqueries.onto(found, change=lambda e, span: self._over_groups(e, columns, span))
+        if self._having:
+            having = [replace(c, expression=self._over_groups(c.expression, columns, c.span)) for c in self._having]
+            found = Filter(found, tuple(having))
         return found, [replace(i, expression=self._over_groups(i.expression, columns, i.span)) for i in items]
 
     def _over_groups(self, expression: Expression, columns: Mapping[Expression, PlanColumn], span: Span) -> Expression:
@@ -148,7 +123,7 @@ class Grouping:
                 return columns[part]
             if isinstance(part, PlanColumn) and part not in aggregates and part in ours:
                 message = f"column `{part.name}` is neither grouped nor aggregated"
-                hint = f"add `{part.name}` to GROUP BY, or aggregate it with COUNT, SUM or AVG"
+                hint = f"add `{part.name}` to GROUP BY, or aggregate it, with MIN for example"
                 raise SchemaError("NOT_GROUPED", message, sql=self._binder.sql, span=span, hint=hint)
             return None
 

@@ -261,6 +261,12 @@ def case(branches: Sequence[tuple[Expression, Expression]], default: Expression)
     return Call("case", tuple(args), computed_type(values), any(v.nullable for v in values))
 
 
+def coalesce(args: Sequence[Expression]) -> Expression:
+    """The first value that is not NULL."""
+    values = unify(args)
+    return Call("coalesce", values, computed_type(values), all(v.nullable for v in values))
+
+
 def in_list(subject: Expression, choices: Sequence[Expression]) -> Expression:
     """``subject IN (choices)``; a single choice is an equality, which may join tables."""
     if len(choices) == 1:

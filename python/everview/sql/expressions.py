@@ -1,7 +1,7 @@
 """Scalar SQL expressions to typed expressions.
 
 ``ExpressionLowering`` walks a sqlglot tree. Names are resolved by the callback it is given; aggregate calls are handed
-to a second callback where they are allowed (SELECT list, HAVING) and refused elsewhere; so are EXISTS and IN (subquery) to a third (WHERE). BETWEEN, simple CASE, ILIKE
+to a second callback where they are allowed (SELECT list, HAVING) and refused elsewhere; so are subqueries to a third. BETWEEN, simple CASE, ILIKE
 and the like are written in terms of other operations here, so evaluators see a small set.
 """
 
@@ -17,6 +17,7 @@ from everview.aggregates import SPELLINGS
 from everview.query.expression import Call, Expression, Literal
 from everview.schema.datatype import BINARY, BOOLEAN, DATE, INT, NULL, STRING, Kind
 from everview.sql import functions
+from everview.sql.bind_aggregates import DERIVED, is_aggregate
 from everview.sql.coercion import arithmetic, case, cast_to, compare, in_list, logical, negate
 from everview.sql.intervals import Interval, add_interval, interval_of
 from everview.sql.literal import CoercionError, in_range, number_literal
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Resolve = Callable[[exp.Column], Expression]
-    LowerAggregate = Callable[["ExpressionLowering", str, exp.Anonymous], Expression]
+    LowerAggregate = Callable[["ExpressionLowering", str, exp.Anonymous, exp.Expr | None], Expression]
     LowerSubquery = Callable[["ExpressionLowering", exp.Expr], Expression]
 
-_COMPARISONS: dict[type[exp.Expr], str] = {
+COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "eq",
     exp.NEQ: "ne",
     exp.LT: "lt",
@@ -49,11 +50,14 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.IntDiv: "int_div",
     exp.Mod: "modulo",
 }
+_VALUES = (exp.Exists, exp.Subquery, exp.Select, exp.SetOperation)
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists, exp.Any, exp.All)
 
 
 class ExpressionLowering:
-    """Lowers expressions of one query block."""
+    """Lowers expressions of one query block. ``window``: binds window functions, where these are allowed."""
+
+    window: Callable[[ExpressionLowering, exp.Window], Expression] | None = None
 
     def __init__(
         self,
@@ -70,7 +74,7 @@ class ExpressionLowering:
 
     def without_aggregates(self) -> ExpressionLowering:
         """The same names, aggregates refused: for the arguments of an aggregate."""
-        return ExpressionLowering(self.sql, self._resolve)
+        return ExpressionLowering(self.sql, self._resolve, None, self._bind_subquery)
 
     def lower(self, node: exp.Expr) -> Expression:
         """The typed expression of a node; the same value when it is asked for again."""
@@ -83,17 +87,25 @@ class ExpressionLowering:
 
     def _lower(self, node: exp.Expr) -> Expression:
         kind = type(node)
-        if kind in _COMPARISONS:
-            return compare(_COMPARISONS[kind], self.lower(node.this), self.lower(node.expression))
+        if kind in COMPARISONS:
+            if (
+                self._bind_subquery is not None
+                and isinstance(node.expression, exp.Any | exp.All)
+                and _is_query(node.expression.this)
+            ):
+                return self._bind_subquery(self, node)
+            return compare(COMPARISONS[kind], self.lower(node.this), self.lower(node.expression))
         if kind in _ARITHMETIC:
             return self._arithmetic(node)
         handler = self._HANDLERS.get(kind)
         if handler is not None:
             return handler(self, node)
-        if isinstance(node, exp.Exists) and self._bind_subquery is not None:
+        if isinstance(node, _VALUES) and self._bind_subquery is not None:
             return self._bind_subquery(self, node)
         if isinstance(node, _SUBQUERIES):
             raise self._subquery(node, _subquery_name(node))
+        if isinstance(node, exp.Window) and self.window is not None:
+            return self.window(self, node)
         if isinstance(node, exp.Window):
             raise reject("WINDOW_FUNCTION", self.sql, node)
         if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentUser | exp.SessionUser):
@@ -333,16 +345,17 @@ class ExpressionLowering:
         return functions.concat([self.lower(part) for part in _flatten(node, exp.DPipe)])
 
     def _aggregate_filter(self, node: exp.Filter) -> Expression:
-        raise reject("AGGREGATE_FILTER", self.sql, node)
+        call = node.this
+        if not isinstance(call, exp.Anonymous) or not is_aggregate(call.name.lower()):
+            raise reject("AGGREGATE_FILTER", self.sql, node)
+        return self._aggregate_call(call, node.expression.this)
 
     # Calls.
 
     def _call(self, node: exp.Anonymous) -> Expression:
         name = node.name.lower()
-        if name in SPELLINGS:
-            if self._aggregate is None:
-                raise reject("MISPLACED_AGGREGATE", self.sql, node, name=name.upper())
-            return self._aggregate(self, SPELLINGS[name].name, node)
+        if is_aggregate(name):
+            return self._aggregate_call(node)
         function = functions.SCALARS.get(name)
         if function is None:
             raise self._unknown_function(node, name)
@@ -356,9 +369,12 @@ class ExpressionLowering:
             raise reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name.upper(), why=why, hint=hint)
         return function.build([self.lower(argument) for argument in node.expressions])
 
+    def _aggregate_call(self, node: exp.Anonymous, where: exp.Expr | None = None) -> Expression:
+        if self._aggregate is None:
+            raise reject("MISPLACED_AGGREGATE", self.sql, node, name=node.name.upper())
+        return self._aggregate(self, node.name.lower(), node, where)
+
     def _unknown_function(self, node: exp.Anonymous, name: str) -> Exception:
-        if name in functions.EXTREMA:
-            return reject("MIN_MAX", self.sql, node, name=name.upper())
         if name in functions.OTHER_AGGREGATES:
             return reject("AGGREGATE_FUNCTION", self.sql, node, name=name.upper())
         if name == "unix_timestamp" and node.expressions:
@@ -368,7 +384,7 @@ class ExpressionLowering:
             return reject("NONDETERMINISTIC_FUNCTION", self.sql, node, name=name.upper())
         if name in functions.WINDOW_ONLY:
             return reject("WINDOW_FUNCTION", self.sql, node)
-        known = [*functions.SCALARS, *SPELLINGS]
+        known = [*functions.SCALARS, *SPELLINGS, *DERIVED]
         hint = close_matches(name, known) or ""
         why = "it is not among the supported functions"
         return reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name.upper(), why=why, hint=hint)
@@ -441,6 +457,12 @@ def _check_pattern(pattern: Expression, escape: Expression | None) -> None:
     for character in text:
         if character == mark and next(text, "") not in ("%", "_", mark):
             raise CoercionError(f"the escape character `{mark}` must precede `%`, `_` or itself")
+
+
+def _is_query(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return isinstance(node, exp.Subquery | exp.Select | exp.SetOperation)
 
 
 def _subquery_name(node: exp.Expr) -> str:

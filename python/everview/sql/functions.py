@@ -36,6 +36,7 @@ from everview.sql.coercion import (
     as_timestamp,
     can_cast,
     cast_to,
+    coalesce,
     compare,
     computed_type,
     condition,
@@ -51,12 +52,10 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-EXTREMA = frozenset({"min", "max"})
 OTHER_AGGREGATES = _names(
-    "any any_value approx_count_distinct approx_percentile array_agg bit_and bit_or bit_xor bool_and bool_or "
-    "collect_list collect_set corr count_if covar_pop covar_samp every first first_value kurtosis last last_value "
-    "listagg max_by median min_by mode percentile percentile_approx regr_slope skewness some std stddev stddev_pop "
-    "stddev_samp string_agg try_avg try_sum var_pop var_samp variance"
+    "approx_count_distinct approx_percentile array_agg bit_and bit_or bit_xor collect_list collect_set first "
+    "first_value kurtosis last last_value listagg median mode percentile percentile_approx regr_slope skewness "
+    "string_agg try_avg try_sum"
 )
 NONDETERMINISTIC = _names(
     "rand random randn uuid shuffle now current_date curdate current_timestamp localtimestamp current_time "
@@ -126,11 +125,6 @@ def _whole(op: str) -> Callable[[Arguments], Expression]:
         return Call(op, (operand,), data_type, operand.nullable)
 
     return build
-
-
-def _coalesce(args: Arguments) -> Expression:
-    values = unify(args)
-    return Call("coalesce", values, computed_type(values), all(v.nullable for v in values))
 
 
 def _extremum(op: str) -> Callable[[Arguments], Expression]:
@@ -251,8 +245,8 @@ SCALARS: dict[str, ScalarFunction] = {
     "floor": ScalarFunction(1, 1, _whole("floor")),
     "ceil": ScalarFunction(1, 1, _whole("ceil")),
     "mod": ScalarFunction(2, 2, lambda args: arithmetic("modulo", args[0], args[1])),
-    "coalesce": ScalarFunction(1, None, _coalesce),
-    "nvl": ScalarFunction(2, 2, _coalesce),
+    "coalesce": ScalarFunction(1, None, coalesce),
+    "nvl": ScalarFunction(2, 2, coalesce),
     "nvl2": ScalarFunction(3, 3, lambda args: if_([is_null(args[0], negated=True), *args[1:]])),
     "nullif": ScalarFunction(2, 2, _nullif),
     "if": ScalarFunction(3, 3, if_),

@@ -55,13 +55,18 @@ REASONS: dict[str, Reason] = {
     ),
     "OUTER_JOIN": Reason(
         "{name} is not supported",
-        "of the outer joins LEFT JOIN is maintained",
-        "write RIGHT JOIN as a LEFT JOIN of the other side",
+        "the joins are [INNER], CROSS, LEFT, RIGHT and FULL [OUTER], LEFT SEMI and LEFT ANTI JOIN",
+        "use one of these",
+    ),
+    "LATERAL_JOIN": Reason(
+        "LATERAL in this join is not supported",
+        "a lateral subquery is computed for the rows before it, all of which it must leave, or whose partners it gives",
+        "use [INNER], CROSS or LEFT JOIN LATERAL",
     ),
     "SET_OPERATION": Reason(
         "{name} is not supported",
-        "of the set operations UNION [ALL] is maintained",
-        "write it with UNION [ALL] or joins",
+        "columns of set operations are matched by position",
+        "list the columns in the same order on both sides",
     ),
     "JOIN_CONDITION": Reason(
         "this condition of {name} is not supported",
@@ -82,19 +87,18 @@ REASONS: dict[str, Reason] = {
         "write LIMIT 10, LIMIT ALL, or LIMIT 10 OFFSET 20",
     ),
     "WINDOW_FUNCTION": Reason(
-        "a window function is not supported",
-        "a change of one row changes the result of many",
-        "supported are the aggregates COUNT, SUM and AVG with GROUP BY",
+        "this window function is not supported",
+        "of window functions row_number() OVER ([PARTITION BY ...] ORDER BY ...) is maintained, in SELECT, QUALIFY and ORDER BY",
+        "write aggregates with GROUP BY and join them; the first rows per group by row_number()",
     ),
-    "QUALIFY": Reason("QUALIFY is not supported", "it filters on window functions", _QUERY_SHAPE),
     "SUBQUERY_EXPRESSION": Reason(
         "{name} is not supported",
-        "of subqueries in expressions, EXISTS and IN are maintained, as conditions of WHERE",
+        "subqueries stand in the SELECT list, WHERE, GROUP BY, HAVING, ORDER BY and, reading one side, in ON",
         "{hint}",
     ),
     "RECURSIVE_CTE": Reason("WITH RECURSIVE is not supported", "recursion is not maintained", _QUERY_SHAPE),
     "NO_FROM": Reason(
-        "a query without FROM is not supported", "there is nothing to maintain", "select from at least one table"
+        "`*` without FROM has no meaning", "there are no columns to show", "list expressions, or select from a table"
     ),
     "TABLE_EXPRESSION": Reason(
         "{name} in FROM is not supported", "only tables and derived tables can change", "join tables by name"
@@ -107,25 +111,16 @@ REASONS: dict[str, Reason] = {
     "GROUPING_SETS": Reason(
         "{name} is not supported", "a view groups in one way", "GROUP BY expressions; one view per grouping set"
     ),
-    "MIN_MAX": Reason(
-        "{name} is not supported",
-        "a minimum or maximum cannot be maintained under deletes from sums alone",
-        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x)",
-    ),
-    "DISTINCT_AGGREGATE": Reason(
-        "{name}(DISTINCT ...) is not supported",
-        "it is not a sum over rows",
-        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x); or count the rows of a SELECT DISTINCT view",
-    ),
     "AGGREGATE_FUNCTION": Reason(
         "aggregate function {name} is not supported",
-        "only sums and counts are maintained",
-        "supported are COUNT(*), COUNT(x), SUM(x) and AVG(x)",
+        "it is not among those that are maintained",
+        "supported are COUNT, SUM, AVG, MIN, MAX, MIN_BY, MAX_BY, COUNT_IF, BOOL_AND, BOOL_OR, ANY_VALUE, variances, standard "
+        "deviations, covariances and CORR",
     ),
     "AGGREGATE_FILTER": Reason(
-        "FILTER (WHERE ...) on an aggregate is not supported",
-        "it has an equal form",
-        "write SUM(CASE WHEN condition THEN x END)",
+        "FILTER (WHERE ...) is not supported here",
+        "it belongs to a call of an aggregate function",
+        "write it behind the call: SUM(x) FILTER (WHERE condition)",
     ),
     "MISPLACED_AGGREGATE": Reason(
         "{name} is an aggregate and not allowed here",

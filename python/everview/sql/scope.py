@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from everview.errors import SchemaError, UnsupportedQueryError
-from everview.query.expression import PlanColumn
+from everview.query.expression import Call, PlanColumn
 from everview.sql.reject import close_matches
 from everview.sql.spans import span_of, text_of
 
@@ -26,6 +26,15 @@ def _by_name(columns: Iterable[NamedExpression]) -> dict[str, list[Expression]]:
     for name, expression in columns:
         found.setdefault(name.lower(), []).append(expression)
     return found
+
+
+def _as_nullable(expression: Expression) -> Expression:
+    if isinstance(expression, PlanColumn):
+        return replace(expression, nullable=True)
+    if isinstance(expression, Call):
+        args = tuple(map(_as_nullable, expression.args))
+        return Call(expression.op, args, expression.type, nullable=True)
+    return expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,12 @@ class Scope:
         first = [v for u in using for v in self.visible if v[0].lower() == u.lower()]
         self.visible = [*first, *(v for v in self.visible if v[0].lower() not in merged)]
 
+    def show(self, columns: Mapping[str, Expression]) -> None:
+        """Let names, which USING has merged, stand for these expressions."""
+        by_name = {name.lower(): expression for name, expression in columns.items()}
+        self.visible = [(n, by_name.get(n.lower(), e)) for n, e in self.visible]
+        self._bare = _by_name(self.visible)
+
     def owners(self) -> dict[Expression, str]:
         """The alias of the relation that has a column, by column."""
         return {e: r.alias for r in self.relations for _, e in r.columns if isinstance(e, PlanColumn)}
@@ -95,7 +110,7 @@ class Scope:
         """Columns may be NULL from here on: the relations are the right side of an outer join."""
 
         def changed(columns: Iterable[NamedExpression]) -> list[NamedExpression]:
-            return [(n, replace(e, nullable=True) if isinstance(e, PlanColumn) else e) for n, e in columns]
+            return [(n, _as_nullable(e)) for n, e in columns]
 
         self.relations = [replace(r, columns=tuple(changed(r.columns))) for r in self.relations]
         self.visible = changed(self.visible)

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 
 from everview.engine import compute
+from everview.errors import ChangeError
 from everview.query.expression import ColumnRef, Expression, Literal, PlanColumn, rewrite, to_json
 from everview.query.logical_view import SortKey
 from everview.relational.plan import (
@@ -27,11 +30,14 @@ from everview.relational.plan import (
     Filter,
     Join,
     JoinKind,
+    Lateral,
     Node,
     Project,
+    Repeat,
     Scan,
     TopK,
     UnionAll,
+    Values,
     with_columns,
 )
 from everview.schema.arrow import arrow_type
@@ -60,6 +66,8 @@ def _rows(node: Node, tables: Tables) -> pa.RecordBatch:
             return _batch(node.columns, [_evaluated(e, known, below) for _, e in node.items], below.num_rows)
         case Join():
             return _joined(node, _rows(node.left, tables), _rows(node.right, tables))
+        case Lateral():
+            return _lateral(node, _rows(node.left, tables), tables)
         case Apply():
             return _applied(node, _rows(node.input, tables), tables)
         case Aggregate():
@@ -68,6 +76,18 @@ def _rows(node: Node, tables: Tables) -> pa.RecordBatch:
             return _distinct(_rows(node.input, tables))
         case TopK():
             return _top(node, _rows(node.input, tables))
+        case Values():
+            one = _batch((), (), 1)
+            cells = [[_evaluated(row[i], (), one) for row in node.rows] for i in range(len(node.columns))]
+            arrays = [
+                pa.concat_arrays([pa.array([], arrow_type(c.type)), *a])
+                for c, a in zip(node.columns, cells, strict=True)
+            ]
+            return _batch(node.columns, arrays, len(node.rows))
+        case Repeat():
+            below = _rows(node.input, tables)
+            counts = _evaluated(node.count, node.columns, below).to_pylist()
+            return below.take(pa.array([i for i, count in enumerate(counts) for _ in range(count or 0)], pa.int64()))
         case UnionAll():
             parts = [_rows(below, tables) for below in node.inputs]
             whole = [pa.concat_arrays(arrays) for arrays in zip(*(p.columns[:-1] for p in parts), strict=True)]
@@ -119,11 +139,37 @@ def _joined(node: Join, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.Recor
             return left.take(alone)
         case JoinKind.INNER:
             return _batch(node.columns, rows.columns[: len(columns)], rows.num_rows)
-        case JoinKind.LEFT:
-            missing = [pa.nulls(len(alone), arrow_type(c.type)) for c in node.right.columns]
-            padded = [*left.take(alone).columns[:-1], *missing]
-            whole = [pa.concat_arrays([a, b]) for a, b in zip(rows.columns[: len(columns)], padded, strict=True)]
-            return _batch(node.columns, whole, rows.num_rows + len(alone))
+        case JoinKind.LEFT | JoinKind.FULL:
+            parts = [
+                rows.columns[: len(columns)],
+                [*left.take(alone).columns[:-1], *_nulls(node.right.columns, len(alone))],
+            ]
+            found_right = {j for _, j in found}
+            others = pa.array([j for j in range(right.num_rows) if j not in found_right], pa.int64())
+            if node.kind is JoinKind.FULL:
+                parts.append([*_nulls(node.left.columns, len(others)), *right.take(others).columns[:-1]])
+            whole = [pa.concat_arrays(list(arrays)) for arrays in zip(*parts, strict=True)]
+            count = rows.num_rows + len(alone) + (len(others) if node.kind is JoinKind.FULL else 0)
+            return _batch(node.columns, whole, count)
+
+
+def _nulls(columns: Sequence[PlanColumn], count: int) -> list[pa.Array]:
+    return [pa.nulls(count, arrow_type(c.type)) for c in columns]
+
+
+def _lateral(node: Lateral, left: pa.RecordBatch, tables: Tables) -> pa.RecordBatch:
+    """The right side is evaluated for every row of the left, whose columns are put in as constants."""
+    found = []
+    for i, row in enumerate(_tuples(left)):
+        named = zip(node.left.columns, row, strict=True)
+        constants: dict[PlanColumn, Expression] = {c: Literal(v, c.type) for c, v in named}
+        right = with_columns(node.right, constants)
+        found.append(
+            _joined(Join(node.kind, node.left, right, node.conditions), left.slice(i, 1), _rows(right, tables))
+        )
+    whole = [pa.concat_arrays(list(arrays)) for arrays in zip(*(f.columns[:-1] for f in found), strict=True)]
+    whole = whole or _nulls(node.columns, 0)
+    return _batch(node.columns, whole, sum(f.num_rows for f in found))
 
 
 def _applied(node: Apply, rows: pa.RecordBatch, tables: Tables) -> pa.RecordBatch:
@@ -134,39 +180,64 @@ def _applied(node: Apply, rows: pa.RecordBatch, tables: Tables) -> pa.RecordBatc
     for i, row in enumerate(_tuples(rows)):
         constants: dict[PlanColumn, Expression] = {c: Literal(v, c.type) for c, v in zip(known, row, strict=True)}
         found = _tuples(_rows(with_columns(node.subquery, constants), tables))
-        values.append(_is_in([o[i] for o in operands], found) if node.operands else bool(found))
-    return _batch(node.columns, [*rows.columns[:-1], pa.array(values, pa.bool_())], rows.num_rows)
+        if node.scalar:
+            if len(found) > 1:
+                raise SubqueryRowsError
+            values.append(found[0][0] if found else None)
+        else:
+            values.append(_is_any([o[i] for o in operands], node.comparison, found) if node.operands else bool(found))
+    whole = [*rows.columns[:-1], pa.array(values, arrow_type(node.column.type))]
+    return _batch(node.columns, whole, rows.num_rows)
 
 
-def _is_in(operands: list[Any], rows: list[Row]) -> bool | None:
+class SubqueryRowsError(Exception):
+    """A scalar subquery gives more than one row."""
+
+
+_COMPARED = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+def _is_any(operands: list[Any], comparison: str, rows: list[Row]) -> bool | None:
     answers = []
     for row in rows:
         pairs = list(zip(operands, row, strict=True))
-        different = any(a is not None and b is not None and a != b for a, b in pairs)
-        answers.append(False if different else None if any(a is None or b is None for a, b in pairs) else True)
+        fails = any(a is not None and b is not None and not _COMPARED[comparison](a, b) for a, b in pairs)
+        answers.append(False if fails else None if any(a is None or b is None for a, b in pairs) else True)
     return True if True in answers else None if None in answers else False
 
 
 def _aggregated(node: Aggregate, rows: pa.RecordBatch) -> pa.RecordBatch:
     below = node.input.columns
-    keys = [_evaluated(e, below, rows).to_pylist() for _, e in node.keys]
-    arguments = [
-        None if call.argument is None else _evaluated(call.argument, below, rows).to_pylist() for _, call in node.calls
-    ]
+
+    def values(expressions: Iterable[Expression | None]) -> list[list[Any]]:
+        return [_evaluated(e, below, rows).to_pylist() for e in expressions if e is not None]
+
+    keys = values(e for _, e in node.keys)
+    arguments = [values((call.argument, call.second)) for _, call in node.calls]
+    distinct = [values(call.distinct) for _, call in node.calls]
     groups: dict[Row, tuple[Row, list[int]]] = {} if node.keys else {(): ((), [])}
     for i in range(rows.num_rows):
         key = tuple(k[i] for k in keys)
         groups.setdefault(meaning(key), (key, []))[1].append(i)
     found = []
     for key, members in groups.values():
-        values = [
-            _AGGREGATES[call.function](call, len(members), [argument[i] for i in members] if argument else [])
-            for (_, call), argument in zip(node.calls, arguments, strict=True)
-        ]
-        found.append((*key, *values))
-    columns = node.columns
-    arrays = [pa.array([row[i] for row in found], arrow_type(c.type)) for i, c in enumerate(columns)]
-    return _batch(columns, arrays, len(found))
+        results = []
+        for (_, call), given, kept in zip(node.calls, arguments, distinct, strict=True):
+            first = {meaning(tuple(column[i] for column in kept)): i for i in reversed(members)}
+            counted = sorted(first.values()) if kept else members
+            columns = [[column[i] for i in counted] for column in given]
+            pairs = list(zip(*columns, strict=True)) if len(columns) > 1 else columns[0] if columns else []
+            results.append(_AGGREGATES[call.function](call, len(counted), pairs))
+        found.append((*key, *results))
+    arrays = [pa.array([row[i] for row in found], arrow_type(c.type)) for i, c in enumerate(node.columns)]
+    return _batch(node.columns, arrays, len(found))
 
 
 def _count(call: AggregateCall, count: int, values: list[Any]) -> int:
@@ -201,10 +272,63 @@ def _total(values: list[Any], data_type: DataType) -> Any:
     return sum(values)
 
 
+def _minimum(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    return min((v for v in values if v is not None), key=lambda v: _rank(v, 0), default=None)
+
+
+def _maximum(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    return max((v for v in values if v is not None), key=lambda v: _rank(v, 0), default=None)
+
+
+def _minimum_by(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    pairs = [(_rank(y, 0), _rank(x, 2), x) for x, y in values if y is not None]
+    return min(pairs, key=lambda pair: pair[:2], default=(0, 0, None))[2]
+
+
+def _maximum_by(_: AggregateCall, __: int, values: list[Any]) -> Any:
+    pairs = [(_rank(y, 0), _rank(x, 2), x) for x, y in values if y is not None]
+    greatest = max((pair[0] for pair in pairs), default=None)
+    return min((p for p in pairs if p[0] == greatest), key=lambda pair: pair[1], default=(0, 0, None))[2]
+
+
+def _moments(call: AggregateCall, _: int, values: list[Any]) -> float | None:
+    """By exact fractions."""
+    rows = [row if isinstance(row, tuple) else (row, row) for row in values]
+    known = [(float(x), float(y)) for x, y in rows if x is not None and y is not None]
+    n = len(known)
+    if n < (2 if call.function.endswith("samp") or call.function == "corr" else 1):
+        return None
+    if not all(math.isfinite(v) for row in known for v in row):
+        return math.nan
+    xs, ys = [Fraction(x) for x, _ in known], [Fraction(y) for _, y in known]
+
+    def central(one: list[Fraction], two: list[Fraction]) -> Fraction:
+        products = (a * b for a, b in zip(one, two, strict=True))
+        return n * sum(products, Fraction(0)) - sum(one, Fraction(0)) * sum(two, Fraction(0))
+
+    if call.function == "corr":
+        spread = central(xs, xs) * central(ys, ys)
+        return float(central(xs, ys)) / math.sqrt(spread) if spread else None
+    found = float(central(xs, ys) / (n * (n - call.function.endswith("samp"))))
+    return math.sqrt(found) if call.function.startswith("stddev") else found
+
+
+def _single(_: AggregateCall, count: int, values: list[Any]) -> Any:
+    if count > 1:
+        raise ChangeError("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"a scalar subquery gives {count} rows")
+    return values[0] if values else None
+
+
 _AGGREGATES: Mapping[str, Callable[[AggregateCall, int, list[Any]], Any]] = {
     "count": _count,
     "sum": _sum,
     "avg": _average,
+    "min": _minimum,
+    "max": _maximum,
+    "single": _single,
+    "min_by": _minimum_by,
+    "max_by": _maximum_by,
+    **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr"), _moments),
 }
 
 
@@ -212,13 +336,21 @@ def _top(node: TopK, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Sorted by one column after another, the least significant first: Python's sort is stable."""
     values = _tuples(rows)
     numbers = list(range(rows.num_rows))
-    content = [SortKey(i, descending=False, nulls_first=True) for i in range(len(node.columns))]
+    content = [SortKey(i, descending=False, nulls_first=True) for i in range(len(node.input.columns))]
     for key in reversed([*node.order, *content]):
         null = 2 if key.nulls_first is key.descending else 0
         ranks = [_rank(row[key.position], null) for row in values]
         numbers.sort(key=ranks.__getitem__, reverse=key.descending)
+    partitions: dict[Row, list[int]] = {}
+    for number in numbers:
+        partitions.setdefault(meaning(tuple(values[number][i] for i in node.partition)), []).append(number)
     end = None if node.limit is None else node.offset + node.limit
-    return rows.take(pa.array(numbers[node.offset : end], pa.int64()))
+    kept = [(n, at) for part in partitions.values() for at, n in list(enumerate(part, 1))[node.offset : end]]
+    found = rows.take(pa.array([n for n, _ in kept], pa.int64()))
+    if node.rank is None:
+        return found
+    ranks = pa.array([at for _, at in kept], pa.int32())
+    return _batch(node.columns, [*found.columns[:-1], ranks], len(kept))
 
 
 def _rank(value: Any, null: int) -> tuple[Any, ...]:

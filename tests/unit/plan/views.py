@@ -135,7 +135,21 @@ SELECT a.o_custkey, b.o_custkey AS other FROM busy a JOIN busy b ON a.n = b.n
 UNION ALL SELECT c_custkey, c_custkey FROM customer WHERE c_custkey NOT IN (SELECT o_custkey FROM busy)
 """
 
+LAST_ORDERS = """
+SELECT c.c_mktsegment, o.o_orderkey, o.n
+FROM Customer c JOIN (
+    SELECT o_orderkey, o_custkey, row_number() OVER (PARTITION BY o_custkey ORDER BY o_orderdate DESC) AS n FROM orders
+) o ON c.c_custkey = o.o_custkey
+WHERE o.n <= 3
+"""
+
+LEFT_OVER = """
+SELECT o_custkey FROM orders EXCEPT ALL SELECT c_custkey FROM Customer INTERSECT ALL VALUES (1L), (2L)
+"""
+
 GOLDEN = {
+    "last_orders": lambda: from_sql("last_orders", LAST_ORDERS),
+    "left_over": lambda: from_sql("left_over", LEFT_OVER),
     "never_ordered": lambda: from_sql("never_ordered", NEVER_ORDERED),
     "busiest": lambda: from_sql("busiest", BUSIEST),
     "top_orders": lambda: from_sql("top_orders", TOP_ORDERS),

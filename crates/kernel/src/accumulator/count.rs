@@ -1,7 +1,7 @@
 //! COUNT: never NULL; it fits its type where the number of rows does.
 
 use super::value::bigints;
-use super::{Accumulator, Aggregated, Refusal, Totals};
+use super::{Accumulator, Aggregated, Refusal, State, Totals};
 use arrow_array::{ArrayRef, Int64Array};
 use everview_expr::DataType;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 pub(crate) struct Count;
 
 impl Accumulator for Count {
-    fn sums(&self) -> bool {
-        false
+    fn state(&self) -> State {
+        State::Number
     }
 
     fn shows(&self, aggregate: &Aggregated) -> Option<usize> {
