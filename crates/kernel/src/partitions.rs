@@ -17,7 +17,7 @@ use std::ops::Bound;
 pub struct Partitions {
     offset: u64,
     limit: Option<u64>,
-    partitions: BTreeMap<SortKey, Ranked>,
+    rows: BTreeMap<SortKey, Ranked>,
     held: usize,
     bytes: usize,
     window_len: i128,
@@ -34,7 +34,7 @@ pub struct PartitionChange {
 impl Partitions {
     /// No rows; the window of a partition leaves `offset` rows out and holds at most `limit`.
     pub fn new(offset: u64, limit: Option<u64>) -> Self {
-        Self { offset, limit, partitions: BTreeMap::new(), held: 0, bytes: 0, window_len: 0 }
+        Self { offset, limit, rows: BTreeMap::new(), held: 0, bytes: 0, window_len: 0 }
     }
 
     /// What a change of multiplicities, each row once, would make of the windows.
@@ -45,7 +45,7 @@ impl Partitions {
         while let Some((key, _)) = changes.peek() {
             let partition: SortKey = key[..order.partition_len(key)].into();
             let mine = std::iter::from_fn(|| changes.next_if(|(key, _)| key.starts_with(&partition))).collect();
-            let change = match self.partitions.get(&partition) {
+            let change = match self.rows.get(&partition) {
                 Some(rows) => rows.prepare(mine)?,
                 None => Ranked::new(self.offset, self.limit).prepare(mine)?,
             };
@@ -56,7 +56,7 @@ impl Partitions {
 
     /// The rows of a partition that is to change, before it does; `None` if there are none.
     pub fn before(&self, change: &PartitionChange) -> Option<&Ranked> {
-        self.partitions.get(&change.partition)
+        self.rows.get(&change.partition)
     }
 
     /// No rows, as those of a partition that is not there.
@@ -69,7 +69,7 @@ impl Partitions {
         for PartitionChange { partition, change } in changes {
             let bytes = partition.len() + size_of::<SortKey>() + size_of::<Ranked>();
             let empty = || Ranked::new(self.offset, self.limit);
-            let rows = self.partitions.entry(partition.clone()).or_insert_with(empty);
+            let rows = self.rows.entry(partition.clone()).or_insert_with(empty);
             if rows.held() > 0 {
                 (self.held, self.bytes) = (self.held - rows.held(), self.bytes - rows.bytes() - bytes);
                 self.window_len -= rows.window_len();
@@ -79,7 +79,7 @@ impl Partitions {
                 (self.held, self.bytes) = (self.held + rows.held(), self.bytes + rows.bytes() + bytes);
                 self.window_len += rows.window_len();
             } else {
-                self.partitions.remove(&partition);
+                self.rows.remove(&partition);
             }
         }
     }
@@ -90,10 +90,10 @@ impl Partitions {
         // the beginning of a key is not above it, and that of a later partition is
         let first = from.and_then(|key| {
             let upto = (Bound::Unbounded, Bound::Included(key));
-            self.partitions.range::<[u8], _>(upto).next_back().map(|(partition, _)| &**partition)
+            self.rows.range::<[u8], _>(upto).next_back().map(|(partition, _)| &**partition)
         });
         let start = first.map_or(Bound::Unbounded, Bound::Included);
-        let partitions = self.partitions.range::<[u8], _>((start, Bound::Unbounded));
+        let partitions = self.rows.range::<[u8], _>((start, Bound::Unbounded));
         partitions.flat_map(move |(partition, rows)| {
             let from = from.filter(|_| first == Some(&**partition));
             rows.window(from).enumerate().map(move |(at, (key, copies))| (key, copies, at == 0 && from.is_none()))

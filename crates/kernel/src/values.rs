@@ -60,7 +60,7 @@ impl Operator for Values {
     }
 
     fn size(&self) -> (usize, usize) {
-        (self.rows.weights.len(), self.rows.columns.iter().map(|column| column.get_array_memory_size()).sum())
+        (self.rows.weights.len(), self.rows.columns.iter().map(Array::get_array_memory_size).sum())
     }
 
     fn can_refuse(&self) -> bool {

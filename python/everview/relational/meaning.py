@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from itertools import count
 from typing import Any
 
@@ -88,11 +88,6 @@ class _Plain:
             else:
                 waiting += reversed(missing)
         return ["call", self._calls[call]]
-
-
-def _counts(field: Field[Any], value: Any) -> bool:
-    """Whether a field of a value counts. Those that nodes got later do not where they have their default."""
-    return "later" not in field.metadata or bool(getattr(value, field.name) != field.default)
 
 
 def _used(node: Node) -> set[PlanColumn]:
