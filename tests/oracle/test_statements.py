@@ -81,6 +81,8 @@ class Text:
             return self.constant(kind)
         if depth == 0 or roll < 0.6:
             return f"{table}.{name}", f"{table}.{name}"
+        if roll < 0.63 and kind != "date":
+            return self.subquery(table, kind)
         if roll < 0.7:
             return join("CASE WHEN ", self.condition(table, 0), " THEN ", self.value(table, kind, depth - 1), " ELSE ",
                         self.value(table, kind, 0), " END")  # fmt: skip
@@ -92,6 +94,17 @@ class Text:
         if kind == "text" and roll < 0.9:
             return join("UPPER(", self.value(table, kind, depth - 1), ")")
         return join("COALESCE(", self.value(table, kind, depth - 1), ", ", self.value(table, kind, 0), ")")
+
+    def subquery(self, table, kind):
+        """A scalar subquery, which may be correlated."""
+        other = self.rng.choice([t for t in COLUMNS if t != table and self.column(t, kind)])
+        shared = [k for k in ("int", "text") if self.column(table, k) and self.column(other, k)]
+        where = ""
+        if self.rng.random() < 0.6:
+            by = self.rng.choice(shared)
+            where = f" WHERE {other}.{self.column(other, by)} = {table}.{self.column(table, by)}"
+        text = f"(SELECT {self.rng.choice(['MAX', 'MIN'])}({other}.{self.column(other, kind)}) FROM {other}{where})"
+        return text, text
 
     def condition(self, table, depth=2):
         roll = self.rng.random()

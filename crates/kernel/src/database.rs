@@ -99,7 +99,7 @@ impl Database {
     pub fn create_view(&mut self, plan: Plan) -> Result<usize, KernelError> {
         let mut view = self.build_view(plan, false)?;
         if let Err(error) = view.check(&mut context!(self)) {
-            self.forget(view);
+            self.forget(&view);
             return Err(error);
         }
         let place = put(&mut self.views, view);
@@ -120,7 +120,7 @@ impl Database {
                 Err(error) => break Err(error),
             }
         };
-        self.forget(view);
+        self.forget(&view);
         outcome
     }
 
@@ -151,7 +151,7 @@ impl Database {
             built
         });
         if let Err(error) = built {
-            self.forget(view);
+            self.forget(&view);
             return Err(error);
         }
         self.interner.sweep();
@@ -159,7 +159,7 @@ impl Database {
     }
 
     /// Frees the texts of a view that is nowhere.
-    fn forget(&mut self, view: View) {
+    fn forget(&mut self, view: &View) {
         view.release_texts(&mut self.interner);
         self.interner.sweep();
     }

@@ -115,6 +115,13 @@ CHANGES = {
         2,
         [(1, 9), (1, 9), (2, 6), (4, 7)],
     ),
+    "UPDATE with a scalar subquery": (
+        "UPDATE b SET y = (SELECT MAX(x) FROM k WHERE k.id = b.id) WHERE id < 4",
+        None,
+        3,
+        [(1, 10), (1, 10), (2, 20), (4, 7)],
+    ),
+    "INSERT SELECT without FROM": ("INSERT INTO b SELECT ?, 9", [8], 1, [(1, 5), (1, 5), (2, 6), (4, 7), (8, 9)]),
     "UPDATE that makes rows equal": ("UPDATE b SET id = 0, y = 0", None, 4, [(0, 0)] * 4),
     "DELETE": ("DELETE FROM b WHERE id = 1", None, 2, [(2, 6), (4, 7)]),
     "DELETE of all": ("DELETE FROM b", None, 4, []),
