@@ -24,7 +24,6 @@ SPARK_BUG = "Spark's position arithmetic overflows"
 NO_TEXT = "bytes that are not UTF-8 are no text here; Spark makes a broken one of them"
 NOT_FOLDED = "Spark pads constant expressions to the length of a CHAR(n), we only literals"
 SURROGATES = "Java's empty matches split characters beyond 16 bits"
-NO_ERA = "formats read no years with a sign before them"
 CHANGES = "its value changes by itself: refused"
 KNOWN: dict[str, tuple[str, int]] = {
     "cot(f)": (ZERO, 5),
@@ -41,10 +40,6 @@ KNOWN: dict[str, tuple[str, int]] = {
     "regexp_replace(st, 'b*', '-')": (SURROGATES, 3),
     "regexp_replace(st, '', 'X', 1)": (SURROGATES, 3),
     "regexp_count(st, '')": (SURROGATES, 3),
-    "to_date(dst, 'yyyy-MM-dd')": (NO_ERA, 1),
-    "to_date(dst, 'yyyy-M-d')": (NO_ERA, 1),
-    "to_timestamp_ntz(dst, 'yyyy-MM-dd')": (NO_ERA, 1),
-    "unix_timestamp(dst, 'yyyy-MM-dd')": (NO_ERA, 1),
     "unix_timestamp()": (CHANGES, 1),
     "current_date": (CHANGES, 1),
     "current_date()": (CHANGES, 1),

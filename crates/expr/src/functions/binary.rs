@@ -15,12 +15,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let bytes = input.bytes(0);
         Ok(Arc::new(input.map::<Int32Type>(|row| bytes.get(row).len() as i32)))
     }),
-    function("starts_with", &[BINARY, BINARY], BOOLEAN, |input, _| {
-        Ok(Arc::new(test(input, |bytes, prefix| bytes.starts_with(prefix))))
-    }),
-    function("ends_with", &[BINARY, BINARY], BOOLEAN, |input, _| {
-        Ok(Arc::new(test(input, |bytes, suffix| bytes.ends_with(suffix))))
-    }),
+    function("starts_with", &[BINARY, BINARY], BOOLEAN, |input, _| Ok(Arc::new(test(input, <[u8]>::starts_with)))),
+    function("ends_with", &[BINARY, BINARY], BOOLEAN, |input, _| Ok(Arc::new(test(input, <[u8]>::ends_with)))),
     function("contains", &[BINARY, BINARY], BOOLEAN, |input, _| {
         Ok(Arc::new(test(input, |bytes, wanted| {
             wanted.is_empty() || bytes.windows(wanted.len()).any(|window| window == wanted)

@@ -96,8 +96,11 @@ fn read(text: &str, parts: &[Part]) -> Option<i64> {
             }
             _ => {
                 let most = if count == 1 { 9 } else { count };
+                let before = if letter == 'y' && count != 2 { rest.strip_prefix('-') } else { None };
+                rest = before.unwrap_or(rest);
                 let value: i64 = digits(&mut rest, count, most)?.parse().ok()?;
                 match letter {
+                    'y' if before.is_some() => year = -value,
                     'y' => year = if count == 2 { 2000 + value } else { value },
                     'M' | 'L' => month = value,
                     'd' => day = value,
@@ -192,10 +195,12 @@ impl Moment {
             }
             Part::Field(letter, count) => (*letter, *count),
         };
+        if let Some(name) = self.name(letter, count) {
+            out.push_str(name);
+            return Ok(());
+        }
         let seconds = self.micros / 1_000_000;
-        let (hour, month) = (seconds / 3600, MONTHS[self.month as usize - 1]);
-        let weekday = WEEKDAYS[weekday(self.days) as usize];
-        let quarter = (self.month - 1) / 3 + 1;
+        let hour = seconds / 3600;
         let number = match letter {
             'y' if count == 2 => self.year.rem_euclid(100),
             'y' => {
@@ -207,19 +212,10 @@ impl Moment {
                 }
                 self.year.abs()
             }
-            'M' | 'L' if count == 3 => return text(&month[..3], out),
-            'M' | 'L' if count == 4 => return text(month, out),
             'M' | 'L' => self.month,
             'd' => self.day,
             'D' => day_of_year(self.days),
-            'E' if count < 4 => return text(&weekday[..3], out),
-            'E' => return text(weekday, out),
-            'Q' | 'q' if count == 3 => return text(["Q1", "Q2", "Q3", "Q4"][quarter as usize - 1], out),
-            'Q' | 'q' if count == 4 => {
-                let names = ["1st quarter", "2nd quarter", "3rd quarter", "4th quarter"];
-                return text(names[quarter as usize - 1], out);
-            }
-            'Q' | 'q' => quarter,
+            'Q' | 'q' => self.quarter(),
             'H' => hour,
             'k' => (hour + 23) % 24 + 1,
             'K' => hour % 12,
@@ -228,20 +224,37 @@ impl Moment {
             's' => seconds % 60,
             'S' => {
                 let digits = format!("{:06}000", self.micros % 1_000_000);
-                return text(&digits[..count.min(9)], out);
+                out.push_str(&digits[..count.min(9)]);
+                return Ok(());
             }
-            'a' => return text(if hour < 12 { "AM" } else { "PM" }, out),
-            'X' => return text("Z", out),
-            'x' => return text(["+00", "+0000", "+00:00"][count.min(3) - 1], out),
-            'Z' => return text("+0000", out),
             _ => return Err(bad(&letter.to_string())),
         };
         let _ = write!(out, "{number:0count$}"); // writing to a string cannot fail
         Ok(())
     }
-}
 
-fn text(text: &str, out: &mut String) -> Result<(), Fault> {
-    out.push_str(text);
-    Ok(())
+    fn quarter(&self) -> i64 {
+        (self.month - 1) / 3 + 1
+    }
+
+    /// The text of a field that is no number.
+    fn name(&self, letter: char, count: usize) -> Option<&'static str> {
+        let month = MONTHS[self.month as usize - 1];
+        let weekday = WEEKDAYS[weekday(self.days) as usize];
+        let quarter = self.quarter() as usize - 1;
+        Some(match (letter, count) {
+            ('M' | 'L', 3) => &month[..3],
+            ('M' | 'L', 4) => month,
+            ('E', 1..=3) => &weekday[..3],
+            ('E', _) => weekday,
+            ('Q' | 'q', 3) => ["Q1", "Q2", "Q3", "Q4"][quarter],
+            ('Q' | 'q', 4) => ["1st quarter", "2nd quarter", "3rd quarter", "4th quarter"][quarter],
+            ('a', _) if self.micros < DAY / 2 => "AM",
+            ('a', _) => "PM",
+            ('X', _) => "Z",
+            ('x', _) => ["+00", "+0000", "+00:00"][count.min(3) - 1],
+            ('Z', _) => "+0000",
+            _ => return None,
+        })
+    }
 }

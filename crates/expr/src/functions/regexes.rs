@@ -33,7 +33,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     })
     .failing_if(is_bad_pattern),
     function("regexp_count", &[TEXT, PATTERN], INT, |input, result| {
-        let Some(mut pattern) = Pattern::of(input)? else { return null(input, result) };
+        let Some(mut pattern) = Pattern::of(input)? else { return Ok(null(input, result)) };
         let text = input.text(0);
         Ok(Arc::new(input.map_optional::<Int32Type>(|row| {
             let mut count = 0;
@@ -43,32 +43,34 @@ pub(super) const FUNCTIONS: &[Function] = &[
     })
     .failing_if(is_bad_pattern),
     function("regexp_substr", &[TEXT, PATTERN], TEXT, |input, result| {
-        let Some(mut pattern) = Pattern::of(input)? else { return null(input, result) };
+        let Some(mut pattern) = Pattern::of(input)? else { return Ok(null(input, result)) };
         let text = input.text(0);
         optional_texts(input, |row, out| {
             let text = text.get(row);
             let found = pattern.find(text, 0);
-            found.iter().for_each(|&(start, end)| out.push_str(&text[start..end]));
+            if let Some((start, end)) = found {
+                out.push_str(&text[start..end]);
+            }
             Ok(!out.is_empty()) // as Spark, to which an empty match is none
         })
     })
     .failing_if(is_bad_pattern),
     function("regexp_extract", &[TEXT, PATTERN, INT], TEXT, |input, result| {
-        let Some(mut pattern) = Pattern::of(input)? else { return null(input, result) };
+        let Some(mut pattern) = Pattern::of(input)? else { return Ok(null(input, result)) };
         let (text, group) = (input.text(0), input.operand::<Int32Type>(2));
         try_texts(input, |row, out| {
             let text = text.get(row);
             let group = usize::try_from(group.get(row)).ok().filter(|&group| group < pattern.groups.len());
             let group = group.ok_or_else(|| pattern.no_group())?;
-            if pattern.find(text, 0).is_some() {
-                pattern.group(group).iter().for_each(|&(start, end)| out.push_str(&text[start..end]));
+            if let Some((start, end)) = pattern.find(text, 0).and_then(|_| pattern.group(group)) {
+                out.push_str(&text[start..end]);
             }
             Ok(())
         })
     })
     .failing(),
     function("regexp_replace", &[TEXT, PATTERN, TEXT, INT], TEXT, |input, result| {
-        let Some(mut pattern) = Pattern::of(input)? else { return null(input, result) };
+        let Some(mut pattern) = Pattern::of(input)? else { return Ok(null(input, result)) };
         let (text, replacement, position) = (input.text(0), input.text(2), input.operand::<Int32Type>(3));
         try_texts(input, |row, out| {
             let text = text.get(row);
@@ -106,8 +108,8 @@ fn is_bad_pattern(args: &[Expr]) -> bool {
     args[1].as_text().is_none_or(|pattern| compile(pattern).is_err())
 }
 
-fn null(input: &Input, result: DataType) -> Result<ArrayRef, EvalError> {
-    Ok(arrow_array::new_null_array(&result.arrow(), input.rows))
+fn null(input: &Input, result: DataType) -> ArrayRef {
+    arrow_array::new_null_array(&result.arrow(), input.rows)
 }
 
 /// A part of a replacement.
@@ -217,7 +219,9 @@ impl Pattern {
                 match part {
                     Part::Text(plain) => out.push_str(plain),
                     Part::Group(group) => {
-                        found.group(*group).iter().for_each(|&(start, end)| out.push_str(&text[start..end]));
+                        if let Some((start, end)) = found.group(*group) {
+                            out.push_str(&text[start..end]);
+                        }
                     }
                 }
             }
