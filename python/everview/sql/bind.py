@@ -383,7 +383,7 @@ class Binder:
     def _join(self, join: exp.Join, left: _From, around: Around) -> None:
         kind, swapped = self._join_kind(join)
         right = self._from_item(join.this, _seeing(around, left.scope, join.this))
-        if right.lateral and kind not in (JoinKind.INNER, JoinKind.LEFT):
+        if right.lateral and (swapped or kind not in (JoinKind.INNER, JoinKind.LEFT)):
             raise reject("LATERAL_JOIN", self.sql, join.this)
         merges = join.method == "NATURAL" or bool(join.args.get("using"))
         using, conditions = self._merge(join, left.scope, right.scope) if merges else ((), ())

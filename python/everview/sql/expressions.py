@@ -23,7 +23,7 @@ from everview.sql.differences import Difference, difference_of
 from everview.sql.intervals import Interval, add_interval, interval_of
 from everview.sql.literal import CoercionError, in_range, number_literal
 from everview.sql.parameters import value_of
-from everview.sql.reject import HAS_NO_PARTNER, HAS_PARTNER, ONE_VALUE, close_matches, mismatch, reject
+from everview.sql.reject import close_matches, mismatch, reject
 from everview.sql.spans import source_of, text_of
 from everview.sql.types import data_type_of
 
@@ -288,15 +288,7 @@ class ExpressionLowering:
         return self._like(node.this, escape)
 
     def _subquery(self, node: exp.Expr, name: str) -> Exception:
-        parent = node.parent
-        while isinstance(parent, exp.Paren):
-            parent = parent.parent
-        if isinstance(node, exp.Select | exp.Subquery | exp.SetOperation):
-            hint = ONE_VALUE
-        elif isinstance(parent, exp.Not):
-            name, hint = f"NOT {name}", HAS_NO_PARTNER
-        else:
-            hint = HAS_NO_PARTNER if isinstance(node, exp.All) else HAS_PARTNER
+        hint = "compute it in a derived table, whose columns stand everywhere"
         return reject("SUBQUERY_EXPRESSION", self.sql, node, name=name, hint=hint)
 
     # CASE, CAST and the functions with a syntax of their own.

@@ -30,13 +30,6 @@ class Reason:
 
 _QUERY_SHAPE = "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT over joins, and UNION [ALL]"
 
-HAS_PARTNER = "write it as an inner join; SELECT DISTINCT removes the duplicates that makes"
-HAS_NO_PARTNER = (
-    "rows without a partner are not maintained: keep a view of those that have one (an inner join with SELECT DISTINCT) and "
-    "take them off what you read"
-)
-ONE_VALUE = "put the value into a table of one row, and join that"
-
 REASONS: dict[str, Reason] = {
     "UNSUPPORTED_STATEMENT": Reason(
         "statement {name} is not supported",
@@ -67,11 +60,6 @@ REASONS: dict[str, Reason] = {
         "{name} is not supported",
         "columns of set operations are matched by position",
         "list the columns in the same order on both sides",
-    ),
-    "JOIN_CONDITION": Reason(
-        "this condition of {name} is not supported",
-        "an edge of a join tree takes conditions on the right side alone, and equalities between the sides",
-        "compare an expression over one table on the left with one over a table on the right",
     ),
     "ORDER_BY": Reason(
         "{name} is not supported", "a view is a bag of rows without an order", "sort what you read from the view"

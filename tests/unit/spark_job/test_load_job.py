@@ -299,7 +299,7 @@ WRONG = {
         "job.toml: the SQL of `views.revenue`: ",
     ),
     "SQL that is not maintained": (
-        replaced("JOIN customers", "FULL JOIN customers"),
+        replaced("JOIN customers", "RIGHT SEMI JOIN customers"),
         "OUTER_JOIN",
         "job.toml: the SQL of `views.revenue`: ",
     ),
