@@ -28,6 +28,8 @@ from everview.errors import (
     StaleIteratorError,
     UnsupportedQueryError,
 )
+from everview.session.changes import Executed
+from everview.session.result import Result
 from everview.session.session import Session, connect
 from everview.session.snapshot import restore
 from everview.session.view import Subscription, View
@@ -38,9 +40,11 @@ __all__ = [
     "ChangeError",
     "CheckpointError",
     "EverviewError",
+    "Executed",
     "InternalError",
     "JobError",
     "PipelineError",
+    "Result",
     "SchemaError",
     "Session",
     "SessionError",

@@ -6,7 +6,7 @@ It turns the kernel's refusals into everview's errors, with a way out for each, 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from everview._kernel import (
     Cursor,
@@ -107,9 +107,17 @@ class ExpressionError(Exception):
         self.reason = reason
         self.row = row
 
-    def as_change_error(self, table: str) -> ChangeError:
-        """The refusal of a batch of a table."""
-        return ChangeError(self.code, f"table `{table}`: {self.reason}", hint=_HINTS.get(self.code), table=table)
+    def as_change_error(self, table: str, row: int | None = None, column: str | None = None) -> ChangeError:
+        """The refusal of a batch of a table, for a value of a row and a column if these are named."""
+        named: dict[str, Any] = {"row": row, "column": column}
+        named = {name: value for name, value in named.items() if value is not None}
+        where = (
+            [f"table `{table}`"]
+            + ([f"row {row}"] if row is not None else [])
+            + ([f"column `{column}`"] if column else [])
+        )
+        hint = _HINTS.get(self.code)
+        return ChangeError(self.code, f"{', '.join(where)}: {self.reason}", hint=hint, table=table, **named)
 
 
 _FAILURE = re.compile(r"\[(\w+)\] (.*) \(row (\d+)\)", re.DOTALL)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from everview.query.logical_view import LogicalView
+    from everview.relational.plan import Query
     from everview.schema.table import Table
 
 
@@ -40,7 +41,11 @@ def lower_query(
     >>> print(view.stages[0].query)
     hop(src, dst) :- a(src, a_dst), b(a_dst, dst)
     """
-    query = bind_query(sql, tables, views)
+    return lower_bound(name, sql, bind_query(sql, tables, views))
+
+
+def lower_bound(name: str, sql: str, query: Query) -> LogicalView:
+    """The logical view of a query that is bound."""
     try:
         with room_to_recurse():
             view = extract_view(name, sql, replace(query, node=rewrite_plan(query.node)))

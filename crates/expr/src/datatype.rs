@@ -102,7 +102,7 @@ impl DataType {
     }
 
     /// Whether columns of both types have the same representation, so that values can stand for each other.
-    pub(crate) fn is_same_storage(self, other: Self) -> bool {
+    pub fn is_same_storage(self, other: Self) -> bool {
         self == other || (self.is_text() && other.is_text())
     }
 

@@ -26,6 +26,7 @@ mod compare;
 mod datatype;
 mod datetime;
 mod decimal;
+mod equalities;
 mod error;
 mod evaluate;
 mod expr;

@@ -23,6 +23,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Takes pieces of views' deltas: the view, the schema of its result, and rows.
 pub type ViewPieces<'a> = &'a mut dyn FnMut(usize, &SchemaRef, Chunk);
 
+/// How many rows are read at once where all are wanted.
+const READ_ROWS: usize = 1 << 16;
+
 /// Tables, views, and what they share.
 #[derive(Debug, Default)]
 pub struct Database {
@@ -94,6 +97,35 @@ impl Database {
 
     /// Adds a view, built from the tables' rows; returns its position.
     pub fn create_view(&mut self, plan: Plan) -> Result<usize, KernelError> {
+        let mut view = self.build_view(plan, false)?;
+        if let Err(error) = view.check(&mut context!(self)) {
+            self.forget(view);
+            return Err(error);
+        }
+        let place = put(&mut self.views, view);
+        self.order.push(place);
+        Ok(place)
+    }
+
+    /// The result of a plan over the tables and views as they are: the schema, and the rows in pieces. It is built as a view would be, read,
+    /// and forgotten within this call: the database is as before, cursors stay fresh.
+    pub fn read_once(&mut self, plan: Plan) -> Result<(SchemaRef, Flow), KernelError> {
+        let mut view = self.build_view(plan, true)?;
+        let mut cursor = view.open();
+        let mut rows = Flow::default();
+        let outcome = loop {
+            match view.read(&mut cursor, READ_ROWS, &mut context!(self)) {
+                Ok(Some(flow)) => rows.chunks.extend(flow.chunks),
+                Ok(None) => break Ok((view.schema().clone(), rows)),
+                Err(error) => break Err(error),
+            }
+        };
+        self.forget(view);
+        outcome
+    }
+
+    /// A view that is built, but nowhere yet; to be read `once`, from those rows of the tables that it can read, or to stay.
+    fn build_view(&mut self, plan: Plan, once: bool) -> Result<View, KernelError> {
         let Self { tables, views, .. } = self;
         let table =
             |name: &str| tables.iter().position(|t| t.as_ref().is_some_and(|t| t.name().eq_ignore_ascii_case(name)));
@@ -102,24 +134,34 @@ impl Database {
             Some((found, views[found].as_ref()?.columns()))
         };
         let mut view = View::new(plan, &Surroundings { tables, table: &table, view: &other })?;
-        for (_, base) in tables.iter().enumerate().filter(|&(t, _)| view.reads(t)) {
-            base.iter().try_for_each(|base| base.require_all_rows(view.name()))?;
+        let mut staged: Vec<Option<Staged>> = Vec::with_capacity(tables.len());
+        for (at, base) in tables.iter().enumerate() {
+            let Some(base) = base.as_ref().filter(|_| view.reads(at)) else {
+                staged.push(None);
+                continue;
+            };
+            if once { base.require_rows_for_query() } else { base.require_all_rows(view.name()) }?;
+            let picked = if once { view.picked_rows(at, base, &mut self.interner) } else { None };
+            staged.push(Some(picked.unwrap_or_else(|| base.everything())));
         }
-        let staged: Vec<Option<Staged>> =
-            (0..tables.len()).map(|t| view.reads(t).then(|| self.table(t).everything())).collect();
-        let scanned = view.scan(&self.tables, &staged, &mut self.interner, &self.pool)?;
-        let mut views = std::mem::take(&mut self.views);
-        let built = view.build(scanned, &mut views, &mut context!(self));
-        self.views = views;
+        let built = view.scan(&self.tables, &staged, &mut self.interner, &self.pool).and_then(|scanned| {
+            let mut views = std::mem::take(&mut self.views);
+            let built = view.build(scanned, &mut views, &mut context!(self));
+            self.views = views;
+            built
+        });
         if let Err(error) = built {
-            view.release_texts(&mut self.interner);
-            self.interner.sweep();
+            self.forget(view);
             return Err(error);
         }
         self.interner.sweep();
-        let place = put(&mut self.views, view);
-        self.order.push(place);
-        Ok(place)
+        Ok(view)
+    }
+
+    /// Frees the texts of a view that is nowhere.
+    fn forget(&mut self, view: View) {
+        view.release_texts(&mut self.interner);
+        self.interner.sweep();
     }
 
     /// Drops a view that no other reads.

@@ -137,7 +137,7 @@ impl View {
         }
     }
 
-    /// Builds the view from the tables' rows and from those of the views it reads, and reads the result once where something can refuse it.
+    /// Builds the view from the tables' rows and from those of the views it reads.
     pub fn build(
         &mut self,
         scanned: Scanned,
@@ -161,6 +161,11 @@ impl View {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Reads the result once where something can refuse it.
+    pub fn check(&mut self, context: &mut Context) -> Result<(), KernelError> {
         let checked = self.can_refuse() || self.cores().any(CoreStage::may_overflow_counts);
         let mut cursor = if checked { self.open() } else { Cursor::Done };
         while self.read(&mut cursor, BUILT_ROWS, context)?.is_some() {}

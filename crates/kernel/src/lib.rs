@@ -36,6 +36,7 @@ mod groups;
 pub mod hash;
 pub mod hub;
 pub mod interner;
+mod key_lookup;
 mod leaf;
 mod link;
 mod live;

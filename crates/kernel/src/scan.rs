@@ -139,6 +139,11 @@ impl AtomScan {
         self.keeps_rows
     }
 
+    /// The condition on rows of the table.
+    pub fn filter(&self) -> Option<&Expr> {
+        self.filter.as_ref()
+    }
+
     /// Words of the atom's rows that hold texts of its own.
     pub fn computed_texts(&self) -> &[usize] {
         &self.computed_texts

@@ -246,6 +246,18 @@ impl BaseTable {
         Staged { rows, weights, sources, ..Staged::default() }
     }
 
+    /// Some rows, each once and with all of its copies.
+    pub(crate) fn some(&self, rows: Vec<u32>) -> Staged {
+        let weights = rows.iter().map(|&row| self.rows.weight(row)).collect();
+        let sources = (0..rows.len() as u32).collect();
+        Staged { rows, weights, sources, ..Staged::default() }
+    }
+
+    /// The positions of the primary key's columns.
+    pub(crate) fn key(&self) -> &[usize] {
+        &self.key
+    }
+
     /// Cuts rows into ranges whose texts fit into columns.
     pub fn ranges(&self, rows: &[u32], interner: &Interner) -> Vec<Range<usize>> {
         text_ranges(rows.len(), &self.text_words, |&at, i| self.rows.value(rows[i], at), interner)

@@ -109,6 +109,12 @@ impl BaseTable {
         if self.keeps_rows() { Ok(()) } else { Err(self.keeps_none(what)) }
     }
 
+    /// Refuses a query over rows that are not kept.
+    pub(crate) fn require_rows_for_query(&self) -> Result<(), KernelError> {
+        let hint = "query a view that reads it, or create the table without keep = 'views'";
+        self.require_rows("a query").map_err(|error| error.with_hint(hint))
+    }
+
     fn keeps_none(&self, what: &str) -> KernelError {
         let message = format!("{what} needs the rows of table `{}`, which keeps none", self.name());
         KernelError::of_table("ROWS_NOT_KEPT", self.name(), message)

@@ -12,6 +12,7 @@ use everview_kernel::table::Change;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 type Row = Vec<Option<i64>>;
 /// A change of a row of two columns.
@@ -320,4 +321,28 @@ fn values_are_there_when_the_view_is_made() {
     assert_eq!(database.view(view).count(), Some(Some(2)));
     let short = values(json!([[bigint(json!(1))]]));
     assert_eq!(database.create_view(serde_json::from_value(short).unwrap()).unwrap_err().code, "INVALID_PLAN");
+}
+
+#[test]
+fn a_plan_that_is_read_once_gives_what_a_view_holds_and_leaves_nothing() {
+    for (kind, head) in [("required", vec![0, 1, 2]), ("optional", vec![0, 1, 2]), ("exists", vec![0, 1])] {
+        let plan = |connex| serde_json::from_value::<Plan>(plan(kind, &head, connex)).unwrap();
+        let mut database = database();
+        let given = [change(&[(Some(1), Some(2), 2), (None, Some(3), 1)]), change(&[(Some(1), Some(5), 1)])];
+        let [one, two] = given;
+        database.commit(&[(0, one), (1, two)], false, false, None).unwrap();
+        let connex = kind != "exists";
+        let view = database.create_view(plan(connex)).unwrap();
+        let (mut cursor, epoch) = (database.open(view), database.epoch().load(Ordering::Acquire));
+        let (schema, once) = database.read_once(plan(connex)).unwrap();
+        assert_eq!(database.epoch().load(Ordering::Acquire), epoch);
+        assert_eq!(schema.fields().len(), head.len());
+        let mut held = Flow::default();
+        while let Some(flow) = database.read(view, &mut cursor, 1).unwrap() {
+            held.chunks.extend(flow.chunks);
+        }
+        assert!(!once.chunks.is_empty());
+        assert_eq!(rows(&once), rows(&held));
+        assert_eq!(database.create_view(plan(connex)).unwrap(), view + 1);
+    }
 }

@@ -131,9 +131,20 @@ impl Database {
     /// Adds a view from its maintenance plan, built from the tables' rows; returns its position.
     fn create_view(&self, py: Python<'_>, plan: &str) -> PyResult<usize> {
         run(py, || {
-            let plan: Plan = serde_json::from_str(plan).map_err(|e| KernelError::new("INVALID_PLAN", e.to_string()))?;
+            let plan = parsed(plan)?;
             lock(&self.inner).create_view(plan)
         })
+    }
+
+    /// The result of a maintenance plan over the tables and views as they are, as record batches with `_multiplicity`. Changes nothing.
+    fn read_once(&self, py: Python<'_>, plan: &str) -> PyResult<Vec<PyArrowType<RecordBatch>>> {
+        let batches = run(py, || {
+            let plan = parsed(plan)?;
+            let mut database = lock(&self.inner);
+            let (schema, rows) = database.read_once(plan)?;
+            delta_batches(&schema, rows, database.pool())
+        })?;
+        Ok(to_python(batches))
     }
 
     /// Drops a view.
@@ -353,6 +364,10 @@ impl Cursor {
 fn call(pieces: &Py<PyAny>, view: usize, schema: &SchemaRef, chunk: Chunk, pool: &WordPool) -> PyResult<()> {
     let batch = delta_batch(schema, chunk, pool).map_err(raise)?;
     Python::attach(|py| pieces.call1(py, (view, PyArrowType(batch))).map(drop))
+}
+
+fn parsed(plan: &str) -> Result<Plan, KernelError> {
+    serde_json::from_str(plan).map_err(|e| KernelError::new("INVALID_PLAN", e.to_string()))
 }
 
 fn to_python(batches: Vec<RecordBatch>) -> Vec<PyArrowType<RecordBatch>> {

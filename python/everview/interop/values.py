@@ -32,11 +32,11 @@ _FAMILY = {kind.id: family for family, kinds in _FAMILIES.items() for kind in ki
 def is_missing(value: Any) -> bool:
     """Whether a value of an object column of pandas stands for none: None, NaN, NaT, NA."""
     kind: type = type(value)
-    return value is None or (isinstance(value, float) and value != value) or _is_marker(kind)  # noqa: PLR0124 NaN
+    return value is None or (isinstance(value, float) and value != value) or is_marker(kind)  # noqa: PLR0124 NaN
 
 
 @lru_cache(maxsize=1024)
-def _is_marker(kind: type) -> bool:
+def is_marker(kind: type) -> bool:
     """Whether values of a class are pandas' NA or NaT, which mean NULL wherever they stand."""
     return kind.__name__ in ("NAType", "NaTType") and kind.__module__.split(".")[0] == "pandas"
 
@@ -49,7 +49,7 @@ def array_of(values: list[Any], expected: pa.DataType) -> pa.Array:
     """
     family = _FAMILY[expected.id]
     kinds: set[type] = set(map(type, values))
-    markers = {kind for kind in kinds if _is_marker(kind)}
+    markers = {kind for kind in kinds if is_marker(kind)}
     if markers:
         values = [None if type(value) in markers else value for value in values]
     for kind in kinds:
@@ -75,7 +75,7 @@ def check_finite(array: pa.Array, given: pa.Array) -> None:
 
 @lru_cache(maxsize=1024)
 def _is_accepted(kind: type, family: str) -> bool:
-    if kind is type(None) or _is_marker(kind):
+    if kind is type(None) or is_marker(kind):
         return True
     if family == "a boolean":
         return kind is bool or kind.__name__ in ("bool_", "bool")  # numpy's has either name

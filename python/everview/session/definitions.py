@@ -4,68 +4,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING
 
 from everview.engine import change_and_note, refusals
-from everview.errors import EverviewError, SchemaError, Span, shown
+from everview.errors import SchemaError, shown
 from everview.interop.batch import CHANGE_TYPE, MULTIPLICITY
 from everview.lower import lower_query, refuse_warnings
 from everview.plan.lower import plan_view
 from everview.query.conjunctive import TableSource, ViewSource
 from everview.session.state import BaseTable, MaintainedView, SessionState
 from everview.sql.names import why_no_name
-from everview.sql.parse import parse_statements
-from everview.sql.statement import CreateTable, CreateView, DropTable, DropView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from everview.schema.table import Table
 
 logger = logging.getLogger("everview")
 _MONTH = 30 * 24 * 3600 * 10**6
 
 
-def execute(state: SessionState, sql: str) -> None:
-    """Run the statements of a text, one after another."""
-    for statement in parse_statements(sql):
-        match statement:
-            case CreateTable(table=table, if_not_exists=if_not_exists):
-                if not (if_not_exists and table.name.lower() in state.tables):
-                    create_table(state, table)
-            case CreateView(name=name, sql_of_query=query):
-                if not (statement.if_not_exists and name.lower() in state.views):
-                    with _placed_in(sql, statement):
-                        create_view(state, name, query, ViewOptions(replace=statement.or_replace))
-            case DropTable(name=name, if_exists=if_exists):
-                if not (if_exists and name.lower() not in state.tables):
-                    drop_table(state, name)
-            case DropView(name=name, if_exists=if_exists):
-                if not (if_exists and name.lower() not in state.views):
-                    drop_view(state, state.view(name))
-
-
-@contextmanager
-def _placed_in(script: str, statement: CreateView) -> Iterator[None]:
-    """Errors about the query of a statement point into the script that has it."""
-    try:
-        yield
-    except EverviewError as error:
-        if error.span is None or error.sql != statement.sql_of_query:
-            raise
-        start = statement.span.start
-        raise error.located(script, Span(start + error.span.start, start + error.span.end)) from None
-
-
 def create_table(state: SessionState, table: Table) -> None:
     """Add an empty table."""
     _require_free(state, table.name)
     names = [c.name for c in table.columns]
-    _refuse_reserved(f"table `{table.name}`", names)
+    refuse_reserved(f"table `{table.name}`", names)
     columns = [(c.name, str(c.type), c.nullable) for c in table.columns]
     key = [names.index(k) for k in table.primary_key]
     retention = None
@@ -105,11 +69,11 @@ def create_view(state: SessionState, name: str, sql: str, options: ViewOptions) 
     else:
         _require_view_unread(state, old)
     rates = _rates(state, options.update_rates)
-    tables = {key: base.table for key, base in state.tables.items()}
+    tables, known = state.schemas()
     others = {key: other for key, other in state.views.items() if other is not old}
-    known = {key: other.table for key, other in others.items()}
+    known = {key: known[key] for key in others}
     logical = lower_query(name, sql, tables, known)
-    _refuse_reserved(f"view `{name}`", [c.name for c in logical.columns])
+    refuse_reserved(f"view `{name}`", [c.name for c in logical.columns])
     if options.on_warning == "refuse":
         refuse_warnings(logical)
     planned = plan_view(logical, {**known, **tables}, rates)
@@ -168,7 +132,8 @@ def _rates(state: SessionState, given: Mapping[str, int] | None) -> dict[str, in
     return {name.lower(): int(rate) for name, rate in given.items()}
 
 
-def _refuse_reserved(what: str, names: list[str]) -> None:
+def refuse_reserved(what: str, names: list[str]) -> None:
+    """Refuse columns with names that batches and deltas use."""
     found = next((name for name in names if name.lower() in (MULTIPLICITY, CHANGE_TYPE)), None)
     if found is not None:
         message = f"{what} has a column `{found}`, a name that batches and deltas use"

@@ -1,21 +1,39 @@
-"""Views in notebooks."""
+"""Results in notebooks."""
 
 from __future__ import annotations
 
 from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from everview.session.view import View
+    from collections.abc import Iterator
+
+    import pyarrow as pa
 
 _SHOWN = 10
 
 
-def to_html(view: View) -> str:
+class Readable(Protocol):
+    """What has rows: a view, or the result of a query."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def count(self) -> int: ...
+
+
+def to_html(rows_of: Readable, title: str) -> str:
     """The first rows as a table; cheap, because rows are enumerated with constant delay."""
-    rows = list(islice(iter(view), _SHOWN + 1))
-    head = "".join(f"<th>{escape(f.name)}<br><small>{escape(str(f.type))}</small></th>" for f in view.schema)
+    rows = list(islice(iter(rows_of), _SHOWN + 1))
+    head = "".join(f"<th>{escape(f.name)}<br><small>{escape(str(f.type))}</small></th>" for f in rows_of.schema)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(v))}</td>" for v in row) + "</tr>" for row in rows[:_SHOWN])
-    more = f"<p>the first {_SHOWN} of {view.count():,} rows</p>" if len(rows) > _SHOWN else ""
-    return f"<table><caption>{escape(view.name)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+    more = f"<p>the first {_SHOWN} of {rows_of.count():,} rows</p>" if len(rows) > _SHOWN else ""
+    return f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def columns_text(schema: pa.Schema) -> str:
+    """The columns and their types in a line."""
+    return ", ".join(f"{f.name} {f.type}" for f in schema)

@@ -11,7 +11,9 @@ from everview.engine import refusals
 from everview.errors import ChangeError
 from everview.session import definitions
 from everview.session.commit import OnMissing, Request, commit
+from everview.session.execute import execute
 from everview.session.metrics import TableMetrics, table_metrics
+from everview.session.query import run_query
 from everview.session.snapshot import save
 from everview.session.state import SessionState
 from everview.session.view import View
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from everview.schema.table import Table
+    from everview.session.changes import Executed
+    from everview.session.result import Result
+    from everview.sql.parameters import Parameters
 
 
 class Session:
@@ -34,14 +39,24 @@ class Session:
 
     # ---- definitions ---------------------------------------------------------------------------------------------
 
-    def execute(self, sql: str) -> None:
-        """Run CREATE TABLE, CREATE [MATERIALIZED] VIEW, DROP TABLE and DROP VIEW statements, separated by semicolons.
+    def execute(self, sql: str, parameters: Parameters | None = None, *, deltas: bool = True) -> Executed:
+        """Run CREATE TABLE, CREATE [MATERIALIZED] VIEW, DROP, INSERT, UPDATE and DELETE statements, separated by semicolons.
 
-        The text is parsed as a whole, then the statements run one after another; one that is refused ends it.
+        The text is parsed as a whole, then the statements run one after another, each an atomic commit of its own; one that is refused
+        ends it, and those before it stand. Returns how many rows were inserted, updated or deleted, and the deltas of views as ``apply``
+        does. ``parameters``, of a single statement: a list or tuple for ``?``, a mapping for ``:name``; for INSERT ... VALUES also a
+        list of these, whose rows are inserted in one commit.
         """
         with self._state.lock:
             self._state.require_changeable()
-            definitions.execute(self._state, sql)
+            return execute(self._state, sql, parameters, deltas=deltas)
+
+    def sql(self, query: str, parameters: Parameters | None = None) -> Result:
+        """The result of a SELECT over the tables and views as they are now: any that a view could have.
+
+        It costs what building the view costs, and leaves nothing behind. ``parameters`` as in ``execute``.
+        """
+        return run_query(self._state, query, parameters)
 
     def create_view(
         self,

@@ -22,8 +22,8 @@ from everview.interop.batch import MULTIPLICITY, BatchReader
 from everview.machine import default_delta_limit
 from everview.plan.output_key import output_key
 from everview.query.conjunctive import StageSource
-from everview.schema.arrow import arrow_type
 from everview.schema.table import Column, Table
+from everview.session.rows import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,8 +62,7 @@ class MaintainedView:
         self.handle = -1  # once the kernel has it
         self.rates = rates
         self.listeners: tuple[Listener, ...] = ()
-        columns = planned.view.columns
-        self.schema: pa.Schema = pa.schema([pa.field(c.name, arrow_type(c.type), c.nullable) for c in columns])
+        self.schema: pa.Schema = schema_of(planned.view)
         self.no_change: pa.Table = self.schema.append(pa.field(MULTIPLICITY, pa.int64(), nullable=False)).empty_table()
 
     @property
@@ -128,6 +127,11 @@ class SessionState:
             known = listed(v.name for v in self.views.values()) or "none"
             raise SchemaError("UNKNOWN_VIEW", f"there is no view `{_named(name)}`", hint=f"the views are: {known}")
         return found
+
+    def schemas(self) -> tuple[dict[str, Table], dict[str, Table]]:
+        """The tables and the views, as queries read them, by lower-case name."""
+        tables, views = self.tables, self.views
+        return {key: base.table for key, base in tables.items()}, {key: view.table for key, view in views.items()}
 
     def require_open(self) -> None:
         """Refuse a session that is closed or broken."""

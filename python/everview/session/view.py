@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,10 +14,11 @@ from everview.explain.formats import Format, explain
 from everview.interop.batch import MULTIPLICITY
 from everview.interop.expand import expand
 from everview.session import definitions
-from everview.session.display import to_html
+from everview.session.display import columns_text, to_html
 from everview.session.lookup import lookup_arguments
 from everview.session.metrics import ViewMetrics, read_metrics
 from everview.session.order import ordered
+from everview.session.rows import CHUNK, named_rows, repeated
 from everview.session.state import Listener, MaintainedView, SessionState
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from everview.engine import Cursor, Database
     from everview.plan.lower import PlannedView
     from everview.query.logical_view import SortKey
-
-_CHUNK = 65536
 
 
 class Subscription:
@@ -88,7 +86,7 @@ class View:
         batches = self._whole(self._open)
         if multiplicity:
             return ordered(_net(pa.Table.from_batches(batches, schema=self._view.no_change.schema)), self._order)
-        return ordered(self._repeated(batches), self._order)
+        return ordered(repeated(batches, self.schema), self._order)
 
     def to_pandas(self) -> Any:
         """The full result as a pandas DataFrame."""
@@ -100,7 +98,7 @@ class View:
 
         return pl.from_arrow(self.to_arrow())
 
-    def batches(self, rows: int = _CHUNK) -> Iterator[pa.RecordBatch]:
+    def batches(self, rows: int = CHUNK) -> Iterator[pa.RecordBatch]:
         """The full result in record batches of at most ``rows`` rows, enumerated as they are asked for.
 
         A later commit ends it with ``StaleIteratorError``.
@@ -146,7 +144,7 @@ class View:
             with self._state.handles, refusals():
                 return self._kernel().lookup(self._view.handle, columns, row)
 
-        return ordered(self._repeated(self._whole(find)), self._order)
+        return ordered(repeated(self._whole(find), self.schema), self._order)
 
     # ---- around --------------------------------------------------------------------------------------------------
 
@@ -190,14 +188,13 @@ class View:
     def __repr__(self) -> str:
         ranked = (QueryClass.Q_HIERARCHICAL, QueryClass.FREE_CONNEX, QueryClass.ACYCLIC)
         kind = next(c for c in ranked if self.classification.holds(c))
-        columns = ", ".join(f"{f.name} {f.type}" for f in self.schema)
-        return f"<View {self.name}({columns}): {kind}>"
+        return f"<View {self.name}({columns_text(self.schema)}): {kind}>"
 
     def __reduce__(self) -> Any:
         raise TypeError("a view cannot be pickled: use to_arrow(), or save() its session")
 
     def _repr_html_(self) -> str:
-        return to_html(self)
+        return to_html(self, self.name)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -213,14 +210,10 @@ class View:
     def _whole(self, start: Callable[[], Cursor]) -> list[pa.RecordBatch]:
         """All that a cursor reads, from one state: if another thread's commit comes between, again with commits held up."""
         try:
-            return list(self._read(start(), _CHUNK))
+            return list(self._read(start(), CHUNK))
         except StaleIteratorError:
             with self._state.lock:
-                return list(self._read(start(), _CHUNK))
-
-    def _repeated(self, batches: list[pa.RecordBatch]) -> pa.Table:
-        parts = [part for batch in batches for part in expand(batch, self.schema, _CHUNK)]
-        return pa.Table.from_batches(parts, schema=self.schema)
+                return list(self._read(start(), CHUNK))
 
     def _read(self, cursor: Cursor, rows: int) -> Iterator[pa.RecordBatch]:
         while True:
@@ -243,17 +236,13 @@ class View:
     def _parts(self, cursor: Cursor, rows: int) -> Iterator[pa.RecordBatch]:
         """The result in record batches: as it is enumerated, or, where the view has an order, read as a whole and sorted."""
         if self._order:
-            yield from ordered(self._repeated(list(self._read(cursor, _CHUNK))), self._order).to_batches(rows)
+            yield from ordered(repeated(self._read(cursor, CHUNK), self.schema), self._order).to_batches(rows)
             return
         for batch in self._read(cursor, rows):
             yield from expand(batch, self.schema, rows)
 
     def _tuples(self, cursor: Cursor) -> Iterator[Any]:
-        row: Any = namedtuple("Row", self.schema.names, rename=True)  # type: ignore[misc]  # noqa: PYI024
-        for batch in self._expanded(cursor, _CHUNK):
-            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                self._require_fresh(cursor)
-                yield row._make(values)
+        return named_rows(self._expanded(cursor, CHUNK), self.schema, lambda: self._require_fresh(cursor))
 
     def _require(self) -> None:
         dropped = not self._state.has(self._view)

@@ -51,6 +51,7 @@ from everview.sql.expressions import ExpressionLowering, conjuncts
 from everview.sql.literal import CoercionError
 from everview.sql.nesting import room_to_recurse, too_deep
 from everview.sql.output_names import check_names
+from everview.sql.parameters import give_parameters, refuse_parameters
 from everview.sql.reject import close_matches, mismatch, reject
 from everview.sql.scope import NamedExpression, Relation, Scope
 from everview.sql.spans import keyword_span, parse_query, source_of, span_of, text_of
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from everview.schema.table import Table
+    from everview.sql.parameters import Convert
 
 
 TRUE = Literal(True, BOOLEAN)
@@ -67,12 +69,27 @@ MOST_TABLES = 100
 
 
 def bind_query(sql: str, tables: Mapping[str, Table], views: Mapping[str, Table] | None = None) -> Query:
-    """The plan of a SELECT. ``tables`` and ``views`` that it may read are keyed by lower-case name."""
-    try:
-        with room_to_recurse():
-            query = Binder(sql, tables, views or {}).query(parse_query(sql), Around({}))
-    except RecursionError:
-        raise too_deep(sql) from None
+    """The plan of the SELECT of a definition. ``tables`` and ``views`` that it may read are keyed by lower-case name."""
+    tree = parse_query(sql)
+    refuse_parameters(tree, sql)
+    query = Binder(sql, tables, views or {}).whole(tree)
+    check_names(sql, query)
+    return query
+
+
+_NO_QUERIES = (exp.DDL, exp.DML, exp.Drop, exp.Merge, exp.Command)
+
+
+def bind_once(
+    sql: str, tables: Mapping[str, Table], views: Mapping[str, Table], parameters: object, convert: Convert
+) -> Query:
+    """The plan of a SELECT that is read once, with its parameters, of which ``convert`` makes literals."""
+    tree = parse_query(sql)
+    if isinstance(tree, _NO_QUERIES):
+        message = f"a SELECT is expected, not {source_of(tree, sql).split()[0].upper()}"
+        raise SchemaError("NO_QUERY", message, sql=sql, span=span_of(tree), hint="run other statements with execute()")
+    give_parameters(tree, sql, parameters, convert)
+    query = Binder(sql, tables, views).whole(tree)
     check_names(sql, query)
     return query
 
@@ -163,6 +180,14 @@ class Binder:
     def column(self, expression: Expression, name: str) -> PlanColumn:
         """A new column that holds an expression."""
         return PlanColumn(self.new_id(), expression.type, expression.nullable, name)
+
+    def whole(self, tree: exp.Expr) -> Query:
+        """The plan of a query that stands alone."""
+        try:
+            with room_to_recurse():
+                return self.query(tree, Around({}))
+        except RecursionError:
+            raise too_deep(self.sql) from None
 
     def query(self, query: exp.Expr, around: Around) -> Query:
         """The plan of a query, which may stand in parentheses; clauses that none may have are refused."""

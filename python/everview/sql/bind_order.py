@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from everview.errors import SchemaError, Span, cut
-from everview.query.expression import Expression, PlanColumn, rewrite
+from everview.query.expression import Expression, Literal, PlanColumn, rewrite
 from everview.query.logical_view import SortKey
 from everview.relational.plan import Node, Project, Query, TopK, columns_read
 from everview.sql.expressions import ExpressionLowering
+from everview.sql.parameters import value_of
 from everview.sql.reject import reject
 from everview.sql.spans import span_of, text_of
 
@@ -71,6 +72,11 @@ def _rows(clause: exp.Expr | None, sql: str) -> int | None:
         return None
     if isinstance(number, exp.Literal) and number.is_int and int(number.name) <= MOST_ROWS:
         return int(number.name)
+    if isinstance(number, exp.Placeholder):
+        given = value_of(number)
+        value = given.value if isinstance(given, Literal) and given.type.is_integer else None
+        if isinstance(value, int) and 0 <= value <= MOST_ROWS:
+            return value
     raise reject("LIMIT", sql, clause, name=f"`{text_of(clause, sql)}`")
 
 

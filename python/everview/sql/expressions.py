@@ -21,6 +21,7 @@ from everview.sql.bind_aggregates import DERIVED, is_aggregate
 from everview.sql.coercion import arithmetic, case, cast_to, compare, in_list, logical, negate
 from everview.sql.intervals import Interval, add_interval, interval_of
 from everview.sql.literal import CoercionError, in_range, number_literal
+from everview.sql.parameters import value_of
 from everview.sql.reject import HAS_NO_PARTNER, HAS_PARTNER, ONE_VALUE, close_matches, mismatch, reject
 from everview.sql.spans import source_of, text_of
 from everview.sql.types import data_type_of
@@ -393,6 +394,7 @@ class ExpressionLowering:
         exp.Literal: _literal,
         exp.Null: lambda _, __: Literal(None, NULL),
         exp.Boolean: lambda _, node: Literal(node.this, BOOLEAN),
+        exp.Placeholder: lambda _, node: value_of(node),
         exp.HexString: _hexadecimal,
         exp.Concat: _adjacent_strings,
         exp.Paren: _paren,

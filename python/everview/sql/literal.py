@@ -39,12 +39,12 @@ def number_literal(text: str) -> Literal:
         return Literal(float(text), DOUBLE)
     value = Decimal(text)
     if "." in text:
-        return _decimal_literal(value)
+        return decimal_literal(value)
     whole = int(value)
     for data_type in (INT, BIGINT):
         if -_RANGE[data_type.kind] <= whole < _RANGE[data_type.kind]:
             return Literal(whole, data_type)
-    return _decimal_literal(value)
+    return decimal_literal(value)
 
 
 def decimal_of_integer(value: int) -> Literal:
@@ -52,7 +52,8 @@ def decimal_of_integer(value: int) -> Literal:
     return Literal(Decimal(value), decimal(len(str(abs(value))), 0))
 
 
-def _decimal_literal(value: Decimal) -> Literal:
+def decimal_literal(value: Decimal) -> Literal:
+    """A decimal of just its digits."""
     _, digits, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
     precision = max(len(digits), scale)

@@ -1,19 +1,28 @@
-"""SQL text to statements: CREATE TABLE, CREATE VIEW, DROP. Everything else is refused by name."""
+"""SQL text to statements: CREATE TABLE, CREATE VIEW, DROP, INSERT, UPDATE, DELETE. Everything else is refused by name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
 from everview.errors import SchemaError, Span
+from everview.sql.change_clauses import refuse_clauses
+from everview.sql.parameters import refuse_parameters
 from everview.sql.reject import reject
 from everview.sql.spans import keyword_span, parse, span_of, text_of
-from everview.sql.statement import CreateTable, CreateView, DropTable, DropView, Statement
+from everview.sql.statement import ChangeRows, CreateTable, CreateView, DropTable, DropView, Statement
 from everview.sql.table import lower_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+_CHANGES: dict[type[exp.Expr], Literal["insert", "update", "delete"]] = {
+    exp.Insert: "insert",
+    exp.Update: "update",
+    exp.Delete: "delete",
+}
 
 
 def parse_statements(sql: str) -> tuple[Statement, ...]:
@@ -26,6 +35,11 @@ def parse_statements(sql: str) -> tuple[Statement, ...]:
 
 
 def _statement(tree: exp.Expr, sql: str) -> Statement:
+    change = _CHANGES.get(type(tree))
+    if change is not None:
+        refuse_clauses(tree, sql)
+        return ChangeRows(change, tree, span_of(tree))
+    refuse_parameters(tree, sql)
     if isinstance(tree, exp.Create) and tree.kind == "TABLE":
         _refuse_flags(tree, sql, ("replace", "OR REPLACE"), ("clone", "CLONE"))
         if tree.expression is not None:
@@ -84,7 +98,7 @@ def _refuse_flags(tree: exp.Expr, sql: str, *flags: tuple[str, str]) -> None:
 
 def _statement_name(tree: exp.Expr, sql: str) -> str:
     words = text_of(tree, sql).upper().split()
-    if isinstance(tree, exp.Select):
+    if isinstance(tree, exp.Query):
         return "SELECT"
     return " ".join(words[:2]) if isinstance(tree, exp.Create | exp.Drop | exp.Alter) else (words or ["?"])[0]
 

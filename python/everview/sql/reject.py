@@ -40,12 +40,17 @@ ONE_VALUE = "put the value into a table of one row, and join that"
 REASONS: dict[str, Reason] = {
     "UNSUPPORTED_STATEMENT": Reason(
         "statement {name} is not supported",
-        "a session takes definitions; data changes go through apply()",
-        "supported are CREATE TABLE, CREATE [MATERIALIZED] VIEW, DROP TABLE and DROP VIEW",
+        "a session executes definitions and changes of rows",
+        "supported are CREATE TABLE, CREATE [MATERIALIZED] VIEW, DROP TABLE, DROP VIEW, INSERT INTO, UPDATE and DELETE FROM; for SELECT use sql()",
+    ),
+    "PARAMETER_IN_DEFINITION": Reason(
+        "a definition has no parameters",
+        "it stays when the values are gone",
+        "write the value as a literal, or put it into a table that the view joins",
     ),
     "UNSUPPORTED_CLAUSE": Reason(
         "{name} is not supported",
-        "it is not part of what defines a maintained table or view",
+        "it is not part of what a session takes",
         "leave it out, or write it in another way",
     ),
     "OUTER_JOIN": Reason(

@@ -230,7 +230,8 @@ def span_of(node: exp.Expr) -> Span:
         return Span(*known)
     places = [s for s in (_place(n) for n in node.walk()) if s is not None]
     if places:
-        return Span(min(s[0] for s in places), max(s[1] for s in places))
+        node.meta[_SPAN] = (min(s[0] for s in places), max(s[1] for s in places))
+        return Span(*node.meta[_SPAN])
     return span_of(node.parent) if node.parent is not None else Span(0, 0)
 
 

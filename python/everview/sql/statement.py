@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from everview.errors import Span
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from everview.schema.table import Table
 
 _NOWHERE = Span(0, 0)
@@ -54,4 +56,13 @@ class DropView:
     span: Span = _NOWHERE
 
 
-Statement = CreateTable | CreateView | DropTable | DropView
+@dataclass(frozen=True, slots=True)
+class ChangeRows:
+    """INSERT, UPDATE or DELETE. ``tree`` is bound when the statement runs: its table may be one that the text creates."""
+
+    kind: Literal["insert", "update", "delete"]
+    tree: exp.Expr
+    span: Span = _NOWHERE
+
+
+Statement = CreateTable | CreateView | DropTable | DropView | ChangeRows
