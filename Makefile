@@ -54,7 +54,7 @@ bench-peers: build  ## benchmarks against differential-dataflow and dbsp; builds
 	$(BIN)/python -m benchmarks.bench_peers
 
 golden: build  ## rewrite the golden files
-	EVERVIEW_GOLDEN=rewrite $(BIN)/python -m pytest tests/unit/plan tests/unit/rules
+	EVERVIEW_GOLDEN=rewrite $(BIN)/python -m pytest tests/unit/plan tests/unit/rules tests/meta/test_functions_page.py
 
 clean:
 	rm -rf $(VENV) target

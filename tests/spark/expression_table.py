@@ -1,6 +1,7 @@
 """The expressions that are compared with Spark, in groups, over the columns of ``expression_rows``."""
 
 from expression_rows import TYPES
+from function_table import GROUPS as FUNCTION_GROUPS
 
 NUMBERS = ["ti", "si", "i", "b", "f", "d", "n", "m", "k"]
 EXACT = ["ti", "si", "i", "b", "n", "m", "k"]
@@ -1142,4 +1143,4 @@ GROUPS["timestamp without zone"] = (
     """)
 )
 
-EXPRESSIONS = {group: list(dict.fromkeys(expressions)) for group, expressions in GROUPS.items()}
+EXPRESSIONS = {group: list(dict.fromkeys(expressions)) for group, expressions in (GROUPS | FUNCTION_GROUPS).items()}

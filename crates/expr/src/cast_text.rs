@@ -11,15 +11,15 @@ use arrow_array::types::{
 };
 
 use crate::arithmetic::target;
-use crate::binary::binaries;
 use crate::calendar;
 use crate::cast::decimals;
 use crate::column::Input;
 use crate::datatype::DataType;
 use crate::decimal;
 use crate::error::{EvalError, Fault, shown};
+use crate::functions::build::{binaries, try_texts};
+use crate::functions::text::length;
 use crate::number_text;
-use crate::strings::{length, try_texts};
 
 /// Any type to `string`, `char(n)` or `varchar(n)`.
 pub(crate) fn to_text(input: &Input, from: DataType, to: DataType) -> Result<ArrayRef, EvalError> {

@@ -3,16 +3,16 @@
 //! The front end has made every implicit cast explicit, so the rules are strict: equal types on both sides, decimals
 //! apart, and the result type follows from the arguments (for decimals the front end chooses precision and scale).
 
-use arrow_array::{Array, cast::AsArray};
-
 use crate::cast;
 use crate::datatype::DataType;
 use crate::expr::Expr;
 use crate::operation::Operation;
-use crate::pattern::Pattern;
 
 /// Checks a call; the error says what was expected.
 pub(crate) fn check(operation: Operation, args: &[Expr], result: DataType) -> Result<(), String> {
+    if let Operation::Function(_) = operation {
+        return Ok(()); // it was found by its arguments and its result
+    }
     let (least, most) = operation.arity();
     if args.len() < least || args.len() > most {
         let expected = match most {
@@ -41,7 +41,7 @@ pub(crate) fn check(operation: Operation, args: &[Expr], result: DataType) -> Re
             require(first.is_numeric(), &types, "a number")?;
             returns(result, first)
         }
-        Operation::Round => {
+        Operation::Round | Operation::RoundEven => {
             require(first.is_numeric() && types[1] == DataType::Int, &types, "a number and an int literal")?;
             literal(args, 1)?;
             if first.is_decimal() { returns_decimal(result) } else { returns(result, first) }
@@ -64,16 +64,6 @@ pub(crate) fn check(operation: Operation, args: &[Expr], result: DataType) -> Re
         }
         Operation::And | Operation::Or | Operation::Not => {
             require(all(&types, |t| t == DataType::Boolean), &types, "booleans")?;
-            returns(result, DataType::Boolean)
-        }
-        Operation::Like => {
-            require(all(&types, DataType::is_text), &types, "texts")?;
-            if args.len() == 3 {
-                literal(args, 2)?;
-                let escape = args[2].as_literal().filter(|array| array.is_valid(0));
-                let one = escape.is_none_or(|array| array.as_string::<i32>().value(0).chars().count() == 1);
-                require(one, &types, "an escape of one character")?;
-            }
             returns(result, DataType::Boolean)
         }
         Operation::IsNull | Operation::IsNotNull => returns(result, DataType::Boolean),
@@ -104,90 +94,7 @@ pub(crate) fn check(operation: Operation, args: &[Expr], result: DataType) -> Re
                 Err(format!("no cast from {first} to {result}"))
             }
         }
-        _ => functions(operation, args, &types, result),
-    }
-}
-
-/// The rules of date, time and text functions: fixed signatures.
-fn functions(operation: Operation, args: &[Expr], types: &[DataType], result: DataType) -> Result<(), String> {
-    use DataType::{BigInt, Binary, Boolean, Date, Int, String as Text, Timestamp};
-    let first = types[0];
-    let texts = |count: usize| types.iter().take(count).all(|t| t.is_text());
-    match operation {
-        Operation::DateAdd | Operation::DateSub | Operation::AddMonths => {
-            require(types == [Date, Int], types, "a date and an int")?;
-            returns(result, Date)
-        }
-        Operation::DateDiff => {
-            require(types == [Date, Date], types, "two dates")?;
-            returns(result, Int)
-        }
-        Operation::TimestampAdd => {
-            require(first.is_timestamp() && types[1] == BigInt, types, "a timestamp and a bigint")?;
-            returns(result, first)
-        }
-        Operation::TimestampAddMonths => {
-            require(first.is_timestamp() && types[1] == Int, types, "a timestamp and an int")?;
-            returns(result, first)
-        }
-        Operation::TimestampDiff => {
-            require(first.is_timestamp() && types[1] == first, types, "two timestamps of one type")?;
-            returns(result, BigInt)
-        }
-        Operation::Hour | Operation::Minute | Operation::Second => {
-            require(first.is_timestamp(), types, "a timestamp")?;
-            returns(result, Int)
-        }
-        Operation::DateTrunc => {
-            require(first.is_text() && types[1] == Timestamp, types, "a unit and a timestamp")?;
-            literal(args, 0)?;
-            returns(result, Timestamp)
-        }
-        Operation::Trunc => {
-            require(first == Date && types[1].is_text(), types, "a date and a unit")?;
-            literal(args, 1)?;
-            returns(result, Date)
-        }
-        Operation::Substring => {
-            let known = texts(1) || first == Binary;
-            require(known && all(&types[1..], |t| t == Int), types, "a text or binary and one or two ints")?;
-            returns(result, if first == Binary { Binary } else { Text })
-        }
-        Operation::Left if first == Binary => {
-            require(types[1] == Int, types, "a binary and an int")?;
-            returns(result, Binary)
-        }
-        Operation::Left | Operation::Right => {
-            require(texts(1) && types[1] == Int, types, "a text and an int")?;
-            returns(result, Text)
-        }
-        Operation::Length => {
-            require(texts(1) || first == Binary, types, "a text or binary")?;
-            returns(result, Int)
-        }
-        Operation::StartsWith | Operation::EndsWith | Operation::Contains => {
-            require(texts(2) || types == [Binary, Binary], types, "two texts or binaries")?;
-            returns(result, Boolean)
-        }
-        Operation::Concat if first == Binary => {
-            require(all(types, |t| t == Binary), types, "binaries")?;
-            returns(result, Binary)
-        }
-        Operation::Upper
-        | Operation::Lower
-        | Operation::Trim
-        | Operation::LTrim
-        | Operation::RTrim
-        | Operation::Concat
-        | Operation::Replace => {
-            require(texts(types.len()), types, "texts")?;
-            returns(result, Text)
-        }
-        // Year, Month, Day, Quarter, DayOfWeek, DayOfYear, WeekOfYear
-        _ => {
-            require(first == Date || first.is_timestamp(), types, "a date or a timestamp")?;
-            returns(result, Int)
-        }
+        Operation::Function(_) => Ok(()),
     }
 }
 
@@ -201,26 +108,11 @@ pub(crate) fn can_fail(operation: Operation, args: &[Expr], result: DataType) ->
         | Operation::IntDiv
         | Operation::Modulo
         | Operation::Round
+        | Operation::RoundEven
         | Operation::Floor
-        | Operation::Ceil
-        | Operation::DateAdd
-        | Operation::DateSub
-        | Operation::DateDiff
-        | Operation::AddMonths
-        | Operation::TimestampAdd
-        | Operation::TimestampAddMonths
-        | Operation::TimestampDiff
-        | Operation::DateTrunc
-        | Operation::Trunc => true,
+        | Operation::Ceil => true,
         Operation::Cast => cast::can_fail(args[0].data_type, result),
-        Operation::Like => {
-            let pattern = args[1].as_literal().filter(|array| array.is_valid(0));
-            pattern.is_none_or(|array| {
-                let escape = args.get(2).and_then(Expr::as_literal).filter(|escape| escape.is_valid(0));
-                let escape = escape.and_then(|escape| escape.as_string::<i32>().value(0).chars().next());
-                Pattern::parse(array.as_string::<i32>().value(0), escape.unwrap_or('\\')).is_err()
-            })
-        }
+        Operation::Function(function) => function.can_fail(args),
         _ => false,
     }
 }

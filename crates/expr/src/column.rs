@@ -140,7 +140,8 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Arguments of an operation that is NULL wherever one of them is; no argument is a constant NULL.
+/// Arguments of an operation that is NULL wherever one of them is; no argument is a constant NULL. (Or of one that looks
+/// at NULLs itself: [`Input::with_nulls_seen`].)
 #[derive(Debug)]
 pub(crate) struct Input {
     columns: Vec<Column>,
@@ -161,6 +162,12 @@ impl Input {
             .iter()
             .fold(None, |nulls: Option<NullBuffer>, column| NullBuffer::union(nulls.as_ref(), column.nulls().as_ref()));
         Some(Self { columns, rows: if constant { 1 } else { rows }, nulls })
+    }
+
+    /// Gathers arguments of an operation that looks at NULLs itself: they may be NULL, also on all rows.
+    pub fn with_nulls_seen(columns: Vec<Column>, rows: usize) -> Self {
+        let constant = columns.iter().all(|column| matches!(column, Column::Constant(_)));
+        Self { columns, rows: if constant { 1 } else { rows }, nulls: None }
     }
 
     /// Whether all arguments are constant.
@@ -265,6 +272,18 @@ impl Input {
             }
         }
         Ok(PrimitiveArray::new(values.into(), self.nulls.clone()))
+    }
+
+    /// Like [`Self::try_map`], of a result that may be NULL also where no argument is.
+    pub fn map_optional<O: ArrowPrimitiveType>(
+        &self,
+        mut op: impl FnMut(usize) -> Result<Option<O::Native>, Fault>,
+    ) -> Result<PrimitiveArray<O>, EvalError> {
+        let mut values: Vec<Option<O::Native>> = Vec::with_capacity(self.rows);
+        for row in 0..self.rows {
+            values.push(if self.is_valid(row) { op(row).map_err(|fault| fault.at(row))? } else { None });
+        }
+        Ok(values.into_iter().collect())
     }
 
     /// Like [`Self::try_map`], from one argument.

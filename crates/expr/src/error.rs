@@ -12,6 +12,9 @@ use std::borrow::Cow;
 /// Characters of a value that a message shows.
 const SHOWN: usize = 60;
 
+/// The most bytes of a text that is made of a number: by `repeat` or padding.
+pub(crate) const MOST_TEXT: usize = 256 << 20;
+
 /// A text as a message shows it: cut to a readable length.
 pub fn shown(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(SHOWN) {
@@ -121,6 +124,12 @@ impl Fault {
     #[cold]
     pub fn datetime(what: &str) -> Self {
         Self::new("DATETIME_OVERFLOW", format!("{what} leaves the range of the type"))
+    }
+
+    /// A text that would be longer than [`MOST_TEXT`].
+    #[cold]
+    pub fn too_long() -> Self {
+        Self::new("EXCEED_LIMIT_LENGTH", format!("the text would have more than {} MiB", MOST_TEXT >> 20))
     }
 
     /// The fault located at a row.

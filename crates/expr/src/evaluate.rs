@@ -19,9 +19,10 @@ use crate::column::{Column, Input};
 use crate::datatype::DataType;
 use crate::error::EvalError;
 use crate::expr::{Expr, Node};
+use crate::functions::Nulls;
 use crate::operation::Operation;
 use crate::rows::{Answer, Rows};
-use crate::{arithmetic, binary, cast, compare, datetime, logic, membership, rounding, strings};
+use crate::{arithmetic, cast, compare, logic, membership, rounding};
 
 impl Expr {
     /// Evaluates the expression on every row of a batch.
@@ -230,15 +231,20 @@ impl<'a> Pending<'a> {
     }
 
     fn next(&mut self) -> Result<Next<'a>, EvalError> {
-        // Spark looks at divisors first, and at all arguments of concat.
+        // Spark looks at divisors first.
         let divisor_first = matches!(self.operation, Operation::Divide | Operation::IntDiv | Operation::Modulo);
+        let nulls = self.operation.nulls();
         let done = self.columns.len();
-        if (self.null && self.operation != Operation::Concat) || done == self.args.len() {
+        if (self.null && nulls == Nulls::Strict) || done == self.args.len() {
             let mut columns = std::mem::take(&mut self.columns);
             if divisor_first {
                 columns.reverse();
             }
-            let input = if self.null { None } else { Input::new(columns, self.rows.len) };
+            let input = match nulls {
+                Nulls::Seen => Some(Input::with_nulls_seen(columns, self.rows.len)),
+                _ if self.null => None,
+                _ => Input::new(columns, self.rows.len),
+            };
             let result = self.expr.data_type;
             let Some(input) = input else {
                 return Ok(Next::Done(Column::null(result)));
@@ -248,7 +254,7 @@ impl<'a> Pending<'a> {
         }
         let arg = &self.args[if divisor_first { self.args.len() - 1 - done } else { done }];
         let positions = match &self.present {
-            Some(valid) if arg.fallible && self.operation != Operation::Concat => {
+            Some(valid) if arg.fallible && nulls == Nulls::Strict => {
                 let positions: Vec<usize> = valid.valid_indices().collect();
                 if positions.is_empty() {
                     return Ok(Next::Done(Column::null(self.expr.data_type)));
@@ -334,7 +340,7 @@ fn run(stack: &mut Vec<Pending>) -> Result<Column, EvalError> {
 
 /// Computes a NULL-strict operation.
 fn compute(operation: Operation, args: &[Expr], input: &Input, result: DataType) -> Result<ArrayRef, EvalError> {
-    let first = args[0].data_type;
+    let first = args.first().map_or(DataType::Null, |arg| arg.data_type);
     match operation {
         Operation::Add
         | Operation::Subtract
@@ -343,7 +349,9 @@ fn compute(operation: Operation, args: &[Expr], input: &Input, result: DataType)
         | Operation::IntDiv
         | Operation::Modulo => arithmetic::binary(operation, input, (first, args[1].data_type), result),
         Operation::Negate | Operation::Abs => arithmetic::unary(operation, input, first),
-        Operation::Round => rounding::round(input, first, result),
+        Operation::Round | Operation::RoundEven => {
+            rounding::round(operation == Operation::RoundEven, input, first, result)
+        }
         Operation::Floor | Operation::Ceil => rounding::floor(operation == Operation::Ceil, input, first, result),
         Operation::Eq | Operation::Ne | Operation::Lt | Operation::Le | Operation::Gt | Operation::Ge => {
             let array = compare::compare(operation, input, first, args[1].data_type)?;
@@ -354,26 +362,7 @@ fn compute(operation: Operation, args: &[Expr], input: &Input, result: DataType)
             Ok(Arc::new(arrow_arith::boolean::not(&array)?))
         }
         Operation::Cast => cast::cast(input, first, result),
-        Operation::DateAdd
-        | Operation::DateSub
-        | Operation::DateDiff
-        | Operation::AddMonths
-        | Operation::TimestampAdd
-        | Operation::TimestampAddMonths
-        | Operation::TimestampDiff
-        | Operation::DateTrunc
-        | Operation::Trunc
-        | Operation::Year
-        | Operation::Month
-        | Operation::Day
-        | Operation::Quarter
-        | Operation::DayOfWeek
-        | Operation::DayOfYear
-        | Operation::WeekOfYear
-        | Operation::Hour
-        | Operation::Minute
-        | Operation::Second => datetime::compute(operation, input, first),
-        _ if first == DataType::Binary => binary::compute(operation, input),
-        _ => strings::compute(operation, input),
+        Operation::Function(function) => (function.compute)(input, result),
+        _ => Err(EvalError::invalid(format!("`{}` is evaluated row by row", operation.name()))),
     }
 }

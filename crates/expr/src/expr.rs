@@ -12,11 +12,13 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::check;
 use crate::datatype::DataType;
+use crate::functions;
 use crate::literal;
 use crate::operation::Operation;
 
@@ -92,6 +94,12 @@ impl Expr {
     /// The constant, as an array of one value, if the expression is a literal.
     pub(crate) fn as_literal(&self) -> Option<&ArrayRef> {
         if let Node::Literal(array) = &*self.node { Some(array) } else { None }
+    }
+
+    /// The text, if the expression is a literal text that is not NULL.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        let array = self.as_literal().filter(|array| self.data_type.is_text() && array.is_valid(0))?;
+        Some(array.as_string::<i32>().value(0))
     }
 
     /// Whether the expression is the literal NULL.
@@ -231,11 +239,20 @@ fn read_part(json: Json, shared: &[Expr]) -> Result<Expr, String> {
         }
         ("literal", ..) => Err("a literal has exactly `value` and `type`".to_owned()),
         (name, None, None, Some(args)) => {
-            let operation = Operation::from_name(name).ok_or_else(|| format!("unknown operation `{name}`"))?;
-            let args = args.into_iter().map(|arg| read_part(arg, shared)).collect::<Result<_, _>>()?;
+            let args: Vec<Expr> = args.into_iter().map(|arg| read_part(arg, shared)).collect::<Result<_, _>>()?;
+            let operation = match Operation::from_name(name) {
+                Some(operation) => operation,
+                None if functions::is_known(name) => {
+                    let found = functions::find(name, &args, data_type);
+                    Operation::Function(found.map_err(|reason| format!("invalid call of `{name}`: {reason}"))?)
+                }
+                None => return Err(format!("unknown operation `{name}`")),
+            };
             Expr::call(operation, args, data_type)
         }
-        (name, ..) if Operation::from_name(name).is_none() => Err(format!("unknown operation `{name}`")),
+        (name, ..) if Operation::from_name(name).is_none() && !functions::is_known(name) => {
+            Err(format!("unknown operation `{name}`"))
+        }
         (name, ..) => Err(format!("a call of `{name}` has exactly `args` and `type`")),
     }
 }

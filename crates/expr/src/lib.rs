@@ -8,15 +8,15 @@
 //! |---|---|
 //! | `datatype`, `operation`, `expr`, `literal`, `check` | types, the JSON form, type rules |
 //! | `column`, `rows`, `evaluate` | columns and their loops, rows and what is known of them, evaluation |
-//! | `logic`, `membership`, `compare`, `pattern` | truth values, choices, `in`, comparisons, `like` |
+//! | `logic`, `membership`, `compare` | truth values, choices, `in`, comparisons |
 //! | `arithmetic`, `decimal`, `rounding` | numbers |
-//! | `calendar`, `datetime`, `strings`, `binary` | dates, timestamps, texts, byte strings |
+//! | `functions` | the register of functions, a file per group |
+//! | `calendar` | the calendar, texts of dates and timestamps |
 //! | `cast`, `cast_text`, `number_text` | casts |
 
 #![forbid(unsafe_code)]
 
 mod arithmetic;
-mod binary;
 mod calendar;
 mod cast;
 mod cast_text;
@@ -24,21 +24,19 @@ mod check;
 mod column;
 mod compare;
 mod datatype;
-mod datetime;
 mod decimal;
 mod equalities;
 mod error;
 mod evaluate;
 mod expr;
+mod functions;
 mod literal;
 mod logic;
 mod membership;
 mod number_text;
 mod operation;
-mod pattern;
 mod rounding;
 mod rows;
-mod strings;
 
 pub use datatype::{DataType, ParseDataTypeError};
 pub use error::{EvalError, shown};

@@ -1,26 +1,32 @@
-//! The operations of expressions: names and arity.
+//! The operations of expressions: those of the language itself, with names and arity, and the functions of the register.
+
+use crate::functions::{Function, Nulls};
 
 /// Declares [`Operation`] with its names and the least and greatest number of arguments.
 macro_rules! operations {
     ($($variant:ident $name:literal $least:literal $most:expr;)*) => {
         /// What a call computes; `docs/reference/expressions.md` has the meaning of each.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub(crate) enum Operation { $($variant),* }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Operation {
+            $($variant,)*
+            /// A function of the register.
+            Function(&'static Function),
+        }
 
         impl Operation {
-            /// The operation of this name.
+            /// The operation of this name that is no function.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)* _ => None }
             }
 
             /// The name in JSON.
             pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
+                match self { $(Self::$variant => $name,)* Self::Function(function) => function.name }
             }
 
-            /// Least and greatest number of arguments.
+            /// Least and greatest number of arguments. Functions know their arguments themselves.
             pub fn arity(self) -> (usize, usize) {
-                match self { $(Self::$variant => ($least, $most)),* }
+                match self { $(Self::$variant => ($least, $most),)* Self::Function(_) => (0, usize::MAX) }
             }
         }
     };
@@ -36,6 +42,7 @@ operations! {
     Negate "negate" 1 1;
     Abs "abs" 1 1;
     Round "round" 2 2;
+    RoundEven "bround" 2 2;
     Floor "floor" 1 1;
     Ceil "ceil" 1 1;
     Eq "eq" 2 2;
@@ -49,7 +56,6 @@ operations! {
     Or "or" 2 usize::MAX;
     Not "not" 1 1;
     In "in" 2 usize::MAX;
-    Like "like" 2 3;
     IsNull "is_null" 1 1;
     IsNotNull "is_not_null" 1 1;
     Case "case" 3 usize::MAX;
@@ -57,45 +63,14 @@ operations! {
     If "if" 3 3;
     NullIf "nullif" 2 2;
     Cast "cast" 1 1;
-    DateAdd "date_add" 2 2;
-    DateSub "date_sub" 2 2;
-    DateDiff "datediff" 2 2;
-    AddMonths "add_months" 2 2;
-    TimestampAdd "timestamp_add" 2 2;
-    TimestampAddMonths "timestamp_add_months" 2 2;
-    TimestampDiff "timestamp_diff" 2 2;
-    Year "year" 1 1;
-    Month "month" 1 1;
-    Day "day" 1 1;
-    Quarter "quarter" 1 1;
-    DayOfWeek "dayofweek" 1 1;
-    DayOfYear "dayofyear" 1 1;
-    WeekOfYear "weekofyear" 1 1;
-    Hour "hour" 1 1;
-    Minute "minute" 1 1;
-    Second "second" 1 1;
-    DateTrunc "date_trunc" 2 2;
-    Trunc "trunc" 2 2;
-    Substring "substring" 2 3;
-    Upper "upper" 1 1;
-    Lower "lower" 1 1;
-    Trim "trim" 1 1;
-    LTrim "ltrim" 1 1;
-    RTrim "rtrim" 1 1;
-    Length "length" 1 1;
-    Concat "concat" 1 usize::MAX;
-    Replace "replace" 2 3;
-    Left "left" 2 2;
-    Right "right" 2 2;
-    StartsWith "starts_with" 2 2;
-    EndsWith "ends_with" 2 2;
-    Contains "contains" 2 2;
     Greatest "greatest" 2 usize::MAX;
     Least "least" 2 usize::MAX;
 }
 
 impl Operation {
-    /// Whether the result is NULL wherever an argument is, so that all arguments are evaluated wherever it can be anything else.
+    /// Whether the result is computed from whole columns of arguments, without a choice of rows: evaluation does not recurse.
+    ///
+    /// All of these but functions that say otherwise are NULL wherever an argument is.
     pub fn is_strict(self) -> bool {
         !matches!(
             self,
@@ -112,5 +87,10 @@ impl Operation {
                 | Self::Greatest
                 | Self::Least
         )
+    }
+
+    /// How NULL arguments are treated, if the operation is strict.
+    pub fn nulls(self) -> Nulls {
+        if let Self::Function(function) = self { function.nulls } else { Nulls::Strict }
     }
 }

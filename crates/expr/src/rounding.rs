@@ -1,4 +1,4 @@
-//! `round`, `floor`, `ceil`.
+//! `round`, `bround`, `floor`, `ceil`.
 //!
 //! Spark rounds a double by its shortest decimal digits, not by its binary value: `round(1.005, 2)` is 1.01.
 
@@ -16,25 +16,26 @@ use crate::datatype::DataType;
 use crate::decimal;
 use crate::error::{EvalError, Fault};
 
-/// `round(x, places)`: `HALF_UP`; negative places round before the point.
-pub(crate) fn round(input: &Input, data_type: DataType, result: DataType) -> Result<ArrayRef, EvalError> {
+/// `round(x, places)`: `HALF_UP`, or (`even`) `bround`: `HALF_EVEN`; negative places round before the point.
+pub(crate) fn round(even: bool, input: &Input, data_type: DataType, result: DataType) -> Result<ArrayRef, EvalError> {
     let places = input.column(1).array().as_primitive::<Int32Type>().value(0);
     Ok(match data_type {
-        DataType::TinyInt => Arc::new(integers::<Int8Type>(input, places)?),
-        DataType::SmallInt => Arc::new(integers::<Int16Type>(input, places)?),
-        DataType::Int => Arc::new(integers::<Int32Type>(input, places)?),
-        DataType::BigInt => Arc::new(integers::<Int64Type>(input, places)?),
+        DataType::TinyInt => Arc::new(integers::<Int8Type>(even, input, places)?),
+        DataType::SmallInt => Arc::new(integers::<Int16Type>(even, input, places)?),
+        DataType::Int => Arc::new(integers::<Int32Type>(even, input, places)?),
+        DataType::BigInt => Arc::new(integers::<Int64Type>(even, input, places)?),
         DataType::Float => {
-            Arc::new(input.map1::<Float32Type, Float32Type>(|x| round_double(f64::from(x), places) as f32))
+            Arc::new(input.map1::<Float32Type, Float32Type>(|x| round_double(f64::from(x), places, even) as f32))
         }
-        DataType::Double => Arc::new(input.map1::<Float64Type, Float64Type>(|x| round_double(x, places))),
+        DataType::Double => Arc::new(input.map1::<Float64Type, Float64Type>(|x| round_double(x, places, even))),
         _ => {
             let scale = i32::from(data_type.scale());
             let target = target(result);
             let kept = places.clamp(-39, scale);
             let values = input.try_map1::<Decimal128Type, Decimal128Type>(|x| {
                 // First to the places asked for, then to the scale of the result, which is never negative.
-                let rounded = decimal::rescale(x, scale, kept).unwrap_or(0);
+                let power = decimal::POWERS.get((scale - kept) as usize);
+                let rounded = power.map_or(0, |&power| divide(x, power, even));
                 decimal::settle(rounded, kept, target)
             })?;
             Arc::new(values.with_data_type(result.arrow()))
@@ -42,7 +43,14 @@ pub(crate) fn round(input: &Input, data_type: DataType, result: DataType) -> Res
     })
 }
 
-fn integers<T>(input: &Input, places: i32) -> Result<arrow_array::PrimitiveArray<T>, EvalError>
+/// A quotient, rounded half up (away from zero) or half to even.
+fn divide(value: i128, divisor: i128, even: bool) -> i128 {
+    let rounded = decimal::divide_half_up(value, divisor);
+    let is_half = value.checked_rem(divisor).is_some_and(|rest| divisor % 2 == 0 && rest.abs() == divisor / 2);
+    if even && is_half && rounded % 2 != 0 { rounded - value.signum() } else { rounded }
+}
+
+fn integers<T>(even: bool, input: &Input, places: i32) -> Result<arrow_array::PrimitiveArray<T>, EvalError>
 where
     T: ArrowPrimitiveType,
     T::Native: Into<i64> + TryFrom<i64>,
@@ -54,13 +62,13 @@ where
         let Some(&power) = decimal::POWERS.get(places.unsigned_abs() as usize) else {
             return Ok(T::Native::default());
         };
-        let rounded = decimal::divide_half_up(i128::from(x.into()), power).checked_mul(power);
+        let rounded = divide(i128::from(x.into()), power, even).checked_mul(power);
         let rounded = rounded.and_then(|value| i64::try_from(value).ok());
         rounded.and_then(|value| T::Native::try_from(value).ok()).ok_or_else(|| Fault::overflow("the rounded value"))
     })
 }
 
-fn round_double(value: f64, places: i32) -> f64 {
+fn round_double(value: f64, places: i32, even: bool) -> f64 {
     if !value.is_finite() {
         return value;
     }
@@ -68,11 +76,11 @@ fn round_double(value: f64, places: i32) -> f64 {
         return value + 0.0; // no negative zero, as in Spark
     }
     let digits = format!("{value:e}");
-    round_digits(&digits, places).unwrap_or(value)
+    round_digits(&digits, places, even).unwrap_or(value)
 }
 
 /// Rounds a number in the form `-d.ddde-x`.
-fn round_digits(text: &str, places: i32) -> Option<f64> {
+fn round_digits(text: &str, places: i32, even: bool) -> Option<f64> {
     let (mantissa, exponent) = text.split_once('e')?;
     let (negative, mantissa) = mantissa.strip_prefix('-').map_or((false, mantissa), |rest| (true, rest));
     let mut digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
@@ -85,7 +93,9 @@ fn round_digits(text: &str, places: i32) -> Option<f64> {
     if kept < 0 {
         return Some(0.0);
     }
-    let up = digits[kept as usize] >= b'5';
+    let (before, after) = digits.split_at(kept as usize);
+    let half = after[0] == b'5' && after[1..].iter().all(|&digit| digit == b'0');
+    let up = if half && even { before.last().is_some_and(|digit| digit % 2 == 1) } else { after[0] >= b'5' };
     digits.truncate(kept as usize);
     let mut carry = up;
     for digit in digits.iter_mut().rev() {

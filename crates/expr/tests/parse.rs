@@ -45,7 +45,7 @@ fn ill_typed_calls_are_refused_with_a_reason() {
         (call("round", "int", &[one.clone(), col(0, "int")]), "argument 1 must be a literal"),
         (
             call("like", "boolean", &[lit("a", "string"), lit("a", "string"), lit("ab", "string")]),
-            "an escape of one character",
+            "one character) expected",
         ),
         (call("in", "boolean", &[one.clone(), lit("x", "string")]), "arguments of one type expected"),
         (lit(70000, "smallint"), "`70000` is not a literal of type smallint"),

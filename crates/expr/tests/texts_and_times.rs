@@ -48,7 +48,7 @@ fn text_functions() {
     assert_eq!(text("concat", &[lit("a", "string"), lit(json!(null), "string")]), "NULL");
     assert_eq!(text("replace", &[lit("aXbX", "string"), lit("X", "string"), lit("--", "string")]), "a--b--");
     assert_eq!(text("replace", &[lit("aaa", "string"), lit("", "string"), lit("x", "string")]), "aaa");
-    assert_eq!(text("replace", &[lit("aba", "string"), lit("a", "string")]), "b");
+    assert_eq!(text("replace", &[lit("aba", "string"), lit("a", "string"), lit("", "string")]), "b");
     for (op, needle, expected) in [
         ("starts_with", "ab", "true"),
         ("ends_with", "ab", "false"),

@@ -199,15 +199,19 @@ def rewrite(expression: Expression, replacement: Callable[[Expression], Expressi
     return done[id(expression)]
 
 
+_SEES_NULLS = _NESTING | {"concat_ws"}
+"""The operations that may have a value where an argument is NULL; in the kernel those with ``Nulls::Seen``."""
+
+
 def is_null_on_nulls(expression: Expression) -> bool:
     """Whether an expression is NULL where all columns are. Says no in doubt."""
     reads = any(isinstance(part, ColumnRef | PlanColumn) for part in parts(expression))
-    return reads and not any(isinstance(part, Call) and part.op in _NESTING for part in parts(expression))
+    return reads and not any(isinstance(part, Call) and part.op in _SEES_NULLS for part in parts(expression))
 
 
 def ignores_nulls(operation: str) -> bool:
     """Whether an operation may have a value where an argument is NULL. The others are NULL then."""
-    return operation in _NESTING
+    return operation in _SEES_NULLS
 
 
 def conjunction(conditions: Sequence[Expression]) -> Expression | None:

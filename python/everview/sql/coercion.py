@@ -303,8 +303,8 @@ def as_number(expression: Expression, name: str) -> Expression:
 
 
 def as_position(expression: Expression) -> Expression:
-    """A position or length in a string as INT; unlike the steps of dates it may be given as BIGINT."""
-    return cast_to(expression, INT) if expression.type.kind is Kind.BIGINT else as_int(expression)
+    """A position, length or distance as INT; unlike the steps of dates it may be given as any number."""
+    return cast_to(expression, INT) if expression.type.is_numeric else as_int(expression)
 
 
 def as_int(expression: Expression) -> Expression:
@@ -312,6 +312,18 @@ def as_int(expression: Expression) -> Expression:
     if expression.type.kind in (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.NULL) or expression.type.is_string:
         return cast_to(expression, INT)
     raise CoercionError(f"an integer of type `int` is expected, not `{expression.type}`")
+
+
+def as_bigint(expression: Expression) -> Expression:
+    """A whole number as BIGINT; it may be given as any number."""
+    if expression.type.is_numeric or expression.type.is_string or expression.type.kind is Kind.NULL:
+        return cast_to(expression, BIGINT)
+    raise CoercionError(f"an integer is expected, not `{expression.type}`")
+
+
+def as_double(expression: Expression) -> Expression:
+    """An argument of a function of doubles."""
+    return cast_to(as_number(expression, "the function"), DOUBLE)
 
 
 def as_string(expression: Expression) -> Expression:

@@ -19,6 +19,7 @@ from everview.schema.datatype import BINARY, BOOLEAN, DATE, INT, NULL, STRING, K
 from everview.sql import functions
 from everview.sql.bind_aggregates import DERIVED, is_aggregate
 from everview.sql.coercion import arithmetic, case, cast_to, compare, in_list, logical, negate
+from everview.sql.differences import Difference, difference_of
 from everview.sql.intervals import Interval, add_interval, interval_of
 from everview.sql.literal import CoercionError, in_range, number_literal
 from everview.sql.parameters import value_of
@@ -50,6 +51,21 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.IntDiv: "int_div",
     exp.Mod: "modulo",
 }
+# The operators that sqlglot parses on one level, and their levels in Spark, the tightest first.
+_BITS: dict[type[exp.Expr], int] = {
+    exp.DPipe: 0,
+    exp.BitwiseLeftShift: 1,
+    exp.BitwiseRightShift: 1,
+    exp.BitwiseAnd: 2,
+    exp.BitwiseXor: 3,
+    exp.BitwiseOr: 4,
+}
+_BIT_OPERATIONS: dict[type[exp.Expr], str] = {
+    exp.BitwiseAnd: "bit_and",
+    exp.BitwiseXor: "bit_xor",
+    exp.BitwiseOr: "bit_or",
+}
+_SHIFTS: dict[type[exp.Expr], str] = {exp.BitwiseLeftShift: "shift_left", exp.BitwiseRightShift: "shift_right"}
 _VALUES = (exp.Exists, exp.Subquery, exp.Select, exp.SetOperation)
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists, exp.Any, exp.All)
 
@@ -178,7 +194,7 @@ class ExpressionLowering:
         if op in ("add", "subtract") and Kind.DATE in (left.type.kind, right.type.kind):
             return self._date_arithmetic(op, node, left, right)
         if op == "subtract" and left.type.is_timestamp:
-            hint = "compare the timestamps, or their dates by datediff(end, start)"
+            hint = "timestampdiff(SECOND, start, end) has the seconds; CAST(end - start AS BIGINT) too"
             raise reject("INTERVAL_VALUE", self.sql, node, name="the difference of two timestamps", hint=hint)
         return arithmetic(op, left, right)
 
@@ -298,9 +314,9 @@ class ExpressionLowering:
 
     def _cast(self, node: exp.Cast) -> Expression:
         target = data_type_of(node.args["to"], self.sql)
-        dates = self._date_difference(node.this)
-        if dates is not None and target.is_numeric:
-            return cast_to(functions.datediff(dates), target)
+        difference = self._difference(node.this)
+        if difference is not None and target.is_numeric and not target.is_floating:
+            return difference.cast(target)
         return functions.explicit_cast(self.lower(node.this), target)
 
     def _try_cast(self, node: exp.TryCast) -> Expression:
@@ -309,26 +325,24 @@ class ExpressionLowering:
 
     def _extract(self, node: exp.Extract) -> Expression:
         field = node.this.name.lower()
-        dates = self._date_difference(node.expression)
-        if dates is not None and field in ("day", "days", "d"):
-            return functions.datediff(dates)
-        part = functions.EXTRACT_FIELDS.get(field)
-        if part is None:
+        difference = self._difference(node.expression)
+        found = (
+            functions.extract(field, self.lower(node.expression)) if difference is None else difference.extract(field)
+        )
+        if found is None:
             hint = "supported are " + ", ".join(sorted({f.upper() for f in functions.EXTRACT_FIELDS if len(f) > 3}))
-            hint = "use SECOND(x)" if field.startswith("sec") else hint
             why = "the field is not supported"
             name = f"EXTRACT({node.this.name.upper()} FROM ...)"
             raise reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name, why=why, hint=hint)
-        return functions.date_part(part)([self.lower(node.expression)])
+        return found
 
-    def _date_difference(self, node: exp.Expr) -> list[Expression] | None:
-        """The two dates of ``a - b``, which is an interval that only EXTRACT and CAST can read."""
+    def _difference(self, node: exp.Expr) -> Difference | None:
+        """What ``a - b`` of two dates or timestamps is: an interval that only EXTRACT and CAST can read."""
         while isinstance(node, exp.Paren):
             node = node.this
         if not isinstance(node, exp.Sub) or interval_of(node.expression) is not None:
             return None
-        operands = [self.lower(node.this), self.lower(node.expression)]
-        return operands if all(o.type.kind is Kind.DATE for o in operands) else None
+        return difference_of(self.lower(node.this), self.lower(node.expression))
 
     def _substring(self, node: exp.Substring) -> Expression:
         parts = [node.this, node.args.get("start"), node.args.get("length")]
@@ -341,8 +355,30 @@ class ExpressionLowering:
         parts = [node.this, node.args.get("expression")]
         return functions.trim(op, [self.lower(p) for p in parts if p is not None])
 
-    def _concat(self, node: exp.DPipe) -> Expression:
-        return functions.concat([self.lower(part) for part in _flatten(node, exp.DPipe)])
+    def _position(self, node: exp.StrPosition) -> Expression:
+        parts = [node.args["substr"], node.this, node.args.get("position")]
+        return functions.locate([self.lower(p) for p in parts if p is not None])
+
+    def _regexp_like(self, node: exp.RegexpLike) -> Expression:
+        return functions.regexp_like([self.lower(node.this), self.lower(node.expression)])
+
+    def _bit_not(self, node: exp.BitwiseNot) -> Expression:
+        return functions.bitwise("bit_not", self.lower(node.this))
+
+    def _bits(self, node: exp.Expr) -> Expression:
+        """A chain of ``||``, shifts, ``&``, ``^`` and ``|``, which sqlglot takes from left to right: here by their precedence."""
+        operators: list[type[exp.Expr]] = []
+        operands: list[Expression] = []
+        while type(node) in _BITS:
+            operators.append(type(node))
+            operands.append(self.lower(node.expression))
+            node = node.this
+        operands.append(self.lower(node))
+        operators.reverse()
+        operands.reverse()
+        for level in dict.fromkeys(_BITS.values()):
+            operators, operands = _joined(operators, operands, {k for k, v in _BITS.items() if v == level})
+        return operands[0]
 
     def _aggregate_filter(self, node: exp.Filter) -> Expression:
         call = node.this
@@ -357,9 +393,9 @@ class ExpressionLowering:
         if is_aggregate(name):
             return self._aggregate_call(node)
         function = functions.SCALARS.get(name)
-        if function is None:
-            raise self._unknown_function(node, name)
         count = len(node.expressions)
+        if function is None or (not count and name in functions.NONDETERMINISTIC):
+            raise self._unknown_function(node, name)
         if count < function.least or (function.most is not None and count > function.most):
             expected = str(function.least) if function.least == function.most else f"{function.least} or more"
             if function.most is not None and function.most > function.least:
@@ -367,7 +403,12 @@ class ExpressionLowering:
             why = f"it is called with {count} arguments"
             hint = f"it takes {expected}" + (", for units use + INTERVAL" if name.startswith("date") else "")
             raise reject("UNSUPPORTED_FUNCTION", self.sql, node, name=name.upper(), why=why, hint=hint)
-        return function.build([self.lower(argument) for argument in node.expressions])
+        arguments = [self.lower(argument) for argument in node.expressions[1:]]
+        if count:
+            unit = node.expressions[0] if count == 3 and name in functions.UNIT_FIRST else None
+            named = isinstance(unit, exp.Column) and not unit.table
+            arguments.insert(0, Literal(unit.name, STRING) if named and unit else self.lower(node.expressions[0]))
+        return function.build(arguments)
 
     def _aggregate_call(self, node: exp.Anonymous, where: exp.Expr | None = None) -> Expression:
         if self._aggregate is None:
@@ -377,9 +418,6 @@ class ExpressionLowering:
     def _unknown_function(self, node: exp.Anonymous, name: str) -> Exception:
         if name in functions.OTHER_AGGREGATES:
             return reject("AGGREGATE_FUNCTION", self.sql, node, name=name.upper())
-        if name == "unix_timestamp" and node.expressions:
-            why, hint = "texts are not parsed by a format", "CAST(x AS BIGINT) has the seconds of a timestamp"
-            return reject("UNSUPPORTED_FUNCTION", self.sql, node, name="UNIX_TIMESTAMP", why=why, hint=hint)
         if name in functions.NONDETERMINISTIC:
             return reject("NONDETERMINISTIC_FUNCTION", self.sql, node, name=name.upper())
         if name in functions.WINDOW_ONLY:
@@ -415,7 +453,15 @@ class ExpressionLowering:
         exp.Extract: _extract,
         exp.Substring: _substring,
         exp.Trim: _trim,
-        exp.DPipe: _concat,
+        exp.DPipe: _bits,
+        exp.BitwiseAnd: _bits,
+        exp.BitwiseOr: _bits,
+        exp.BitwiseXor: _bits,
+        exp.BitwiseLeftShift: _bits,
+        exp.BitwiseRightShift: _bits,
+        exp.BitwiseNot: _bit_not,
+        exp.RegexpLike: _regexp_like,
+        exp.StrPosition: _position,
         exp.Filter: _aggregate_filter,
         exp.Anonymous: _call,
     }
@@ -444,6 +490,25 @@ def _flatten(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
         else:
             found.append(part)
     return found
+
+
+def _joined(
+    operators: list[type[exp.Expr]], operands: list[Expression], level: set[type[exp.Expr]]
+) -> tuple[list[type[exp.Expr]], list[Expression]]:
+    """A chain after the operators of one level are applied, from left to right; ``||`` takes all its operands at once."""
+    left: list[type[exp.Expr]] = []
+    groups: list[list[Expression]] = [[operands[0]]]
+    for operator, operand in zip(operators, operands[1:], strict=True):
+        if operator not in level:
+            left.append(operator)
+            groups.append([operand])
+        elif operator is exp.DPipe:
+            groups[-1].append(operand)
+        elif operator in _SHIFTS:
+            groups[-1] = [functions.shift(_SHIFTS[operator])([groups[-1][0], operand])]
+        else:
+            groups[-1] = [functions.bitwise(_BIT_OPERATIONS[operator], groups[-1][0], operand)]
+    return left, [group[0] if len(group) == 1 else functions.concat(group) for group in groups]
 
 
 def _negated(value: float | Decimal) -> float | Decimal:

@@ -107,7 +107,10 @@ class _Writer:
 
     def value(self, alias: str, width: int) -> str:
         column = self.column(alias, width)
-        return self.random.choice([column, column, f"{column} + 1", f"coalesce({column}, 1)", f"-{column}"])
+        plain = [column, column, column, column, f"{column} + 1", f"coalesce({column}, 1)", f"-{column}"]
+        other = self.column(alias, width)
+        calls = (f"nullif({column}, 2)", f"greatest({column}, {other})", f"abs({column} - 2)", f"({column} & 3)")
+        return self.random.choice([*plain, *calls])
 
     def equals(self) -> str:
         return self.random.choice(("=", "=", "=", SAFE))

@@ -134,7 +134,6 @@ HINTS = {
     "SELECT x FROM t WHERE id <> ALL (SELECT id FROM u)": ("ALL", "rows without a partner"),
     "SELECT x, (SELECT COUNT(*) FROM u) AS n FROM t": ("scalar", "table of one row"),
     "SELECT x FROM t WHERE x > (SELECT AVG(y) FROM u)": ("scalar", "table of one row"),
-    "SELECT unix_timestamp(ts) AS s FROM t": ("UNIX_TIMESTAMP", "CAST(x AS BIGINT)"),
 }
 
 
