@@ -242,7 +242,11 @@ impl View {
         context: &mut Context,
     ) -> Result<Flow, KernelError> {
         if let Some(pieces) = pieces.filter(|_| self.may_leave_early()) {
-            return self.prepare_in_pieces(scanned.swap_remove(0), pieces, context);
+            let mut changes = scanned.swap_remove(0);
+            if let Stage::Core(core) = &self.nodes[0].stage {
+                take_rows(core, &mut changes, &[], views, context)?;
+            }
+            return self.prepare_in_pieces(changes, pieces, context);
         }
         let last = self.nodes.len() - 1;
         let mut flows: Vec<Flow> = Vec::with_capacity(self.nodes.len());

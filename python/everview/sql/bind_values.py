@@ -9,6 +9,7 @@ from sqlglot import exp
 from everview.errors import SchemaError
 from everview.query.expression import PlanColumn
 from everview.relational.plan import Query, Values
+from everview.schema.datatype import Kind
 from everview.sql.coercion import unify
 from everview.sql.expressions import ExpressionLowering
 from everview.sql.literal import CoercionError
@@ -47,6 +48,10 @@ def bind_values(node: exp.Values, binder: Binder, path: tuple[str, ...]) -> Quer
 
 
 def _in_common(cells: Sequence[Expression], node: exp.Expr, sql: str) -> list[Expression]:
+    """The cells of a column in one type. Texts are not read as numbers or dates here, as in Spark."""
+    kinds = {cell.type.is_string for cell in cells if cell.type.kind is not Kind.NULL}
+    if len(kinds) > 1:
+        raise mismatch(sql, node, "a column of VALUES has texts and other values")
     try:
         return list(unify(list(cells)))
     except CoercionError as error:

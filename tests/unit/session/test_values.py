@@ -66,6 +66,8 @@ def test_types(filled):
     [
         ("VALUES (1), (2, 3)", "COLUMN_COUNT"),
         ("VALUES (1), ('a')", "TYPE_MISMATCH"),
+        ("VALUES (1), ('7')", "TYPE_MISMATCH"),
+        ("VALUES (1), (TRUE)", "TYPE_MISMATCH"),
         ("VALUES (a)", "UNKNOWN_COLUMN"),
         ("SELECT t.a, v.x FROM t JOIN (VALUES (t.a)) v(x) ON t.a = v.x", "UNKNOWN_TABLE"),
         ("SELECT *", "NO_FROM"),

@@ -175,3 +175,16 @@ def test_names_that_batches_use_are_reserved(graph, name):
             call()
         assert refusal.value.code == "RESERVED_NAME"
     assert list(graph.tables) == ["g"] and graph.views == {}
+
+
+def test_a_view_over_a_view_hears_of_a_batch_that_leaves_in_pieces(db, bag):
+    db.execute("CREATE TABLE r (a INT, b INT)")
+    db.create_view("inner_view", "SELECT DISTINCT a, b FROM r")
+    view = db.create_view("outer_view", "SELECT b FROM inner_view")
+    got = []
+    for rows in ([(1, 2), (3, 4)], [(5, 6)]):
+        db.apply_stream({"r": rows}, lambda name, piece: got.append((name, piece.num_rows)))
+    assert bag(view.to_arrow()) == [(2,), (4,), (6,)]
+    assert sum(n for name, n in got if name == "outer_view") == 3
+    db.delete("r", [(1, 2)])
+    assert bag(view.to_arrow()) == [(4,), (6,)]
