@@ -8,10 +8,11 @@ from everview.relational.plan import Node
 from everview.rules.decorrelate import decorrelate
 from everview.rules.distinct_aggregates import distinct_aggregates
 from everview.rules.inline_projections import inline_projections
+from everview.rules.separate_extrema import separate_extrema
 
 Rule = Callable[[Node], Node]
 
-RULES: tuple[Rule, ...] = (inline_projections, decorrelate, distinct_aggregates)
+RULES: tuple[Rule, ...] = (inline_projections, decorrelate, distinct_aggregates, separate_extrema)
 
 
 def rewrite_plan(node: Node) -> Node:
