@@ -74,10 +74,10 @@ impl Moments {
                 if one == 0.0 || two == 0.0 {
                     return None; // nothing to divide by
                 }
-                // the exponents of both roots together are even after this
+                // one root, of a number whose exponent is even then
                 let odd = (first + second) & 1;
-                let roots = (one * 2f64.powi(odd)).sqrt() * two.sqrt();
-                let found = power(both / roots, at - (first + second - odd) / 2);
+                let root = (one * two * 2f64.powi(odd)).sqrt();
+                let found = power(both / root, at - (first + second - odd) / 2);
                 Some(found.clamp(-1.0, 1.0))
             }
         }
