@@ -410,7 +410,7 @@ impl GroupAggregate {
                     }
                 }
                 Added::Products(at, products) => {
-                    let columns: Vec<_> = arrays.iter().map(|array| array.as_primitive::<Float64Type>()).collect();
+                    let columns: Vec<_> = arrays.iter().map(AsArray::as_primitive::<Float64Type>).collect();
                     for (i, &group) in group_of.iter().enumerate() {
                         if columns.iter().any(|column| column.is_null(i)) {
                             continue;

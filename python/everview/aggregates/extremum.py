@@ -19,6 +19,7 @@ class Extremum(AggregateFunction):
     takes_numbers = False
     sums = False
     kept = "the distinct values of {} in order"
+    keeps_values = True
     counts_duplicates = False
 
     def result_type(self, argument: DataType) -> DataType:

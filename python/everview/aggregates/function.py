@@ -42,6 +42,8 @@ class AggregateFunction(ABC):
     """Whether it needs the sum of its argument."""
     kept: ClassVar[str] = ""
     """What is kept of a group for it, if it is no function of that number and that sum, as text over ``{}``, its arguments."""
+    keeps_values: ClassVar[bool] = False
+    """Whether these are the values of its arguments themselves, however many there are."""
     counts_duplicates: ClassVar[bool] = True
     """Whether it matters how often a value is there."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from everview.aggregates import FUNCTIONS
 from everview.extract.components import AggregatePlanner
 from everview.extract.core_builder import CoreBuilder, Term, identifier_of
 from everview.query.expression import ColumnRef, Expression, PlanColumn, conjunction, rewrite
@@ -63,7 +64,7 @@ class _Grouped:
         self._core.freeze(preferred, hints)
         self._columns |= {c: self._core.reference(self._keys[c]) for c in self._single}
         key_columns = [self._output(r) for r in dict.fromkeys(self._roots.values())]
-        query = self._core.build(distinct=not self._aggregates)
+        query = self._core.build(distinct=not any(FUNCTIONS[a.function].counts_duplicates for a in self._aggregates))
         stages.append(Core(query))
         if self._spanning:
             key_columns += self._map_keys(stages)

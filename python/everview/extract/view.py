@@ -17,6 +17,7 @@ from everview.extract.attach import NotAttachableError, UnfitConditionError
 from everview.extract.block import Leaf, block_of, is_block
 from everview.extract.core_builder import CoreBuilder
 from everview.extract.grouped import Above, extract_grouped
+from everview.extract.kept_values import warnings_of_values
 from everview.extract.partners import with_partners
 from everview.extract.regrouped import extract_regrouped, over
 from everview.query.conjunctive import StageSource
@@ -70,6 +71,7 @@ def extract_view(name: str, sql: str, query: Query) -> LogicalView:
     extractor = Extractor(name, sql, new_ids(query.node))
     extractor.rows(query.node, query.names)
     extractor.warn_of_kept_joins()
+    extractor.warnings += warnings_of_values(extractor.stages)
     return LogicalView(name, sql, tuple(extractor.stages), query.order, tuple(extractor.warnings))
 
 

@@ -8,7 +8,7 @@ a core beside them joins them where its other atoms are; elsewhere those of the 
 Representation: ``Placement`` has the stages with splits done: every exchange is an atom of a core that reads a stage of an earlier fragment.
 A ``Spread`` names the columns whose hashes tell the shard of a row; None if the row does not tell.
 Invariants: F1, a stage reads stages of its own fragment where they stand, or is a core; F2, the rows of a stage over all shards are those of
-the stage without shards: none is on two; F3, the rows of a stage with an empty spread are on the first shard; other shards may hold rows of
+the stage without shards: none is on two, but those of a distinct core of which nobody minds duplicates; F3, the rows of a stage with an empty spread are on the first shard; other shards may hold rows of
 it that do not count (a group without keys has a row even of nothing).
 Cost: that of choosing the shares of each core; otherwise quadratic in the stages.
 Source: own; shares as in CROWN, section 8. Few fragments rather than even load: each is a stateful hop, which costs tenths of a second per
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from everview.aggregates.duplicates import minds_duplicates
 from everview.analysis.normalise import merge_equal_atoms
 from everview.layout.partials import gathers, reading, split_stage
 from everview.layout.shares import Dimension, Shares, choose_shares, judge, spreading_variables
@@ -143,7 +144,7 @@ class _Placer:
             else:
                 shares = judge(query, found, self._sizes, self._heaviest.get(at))
         spread = _spread_of(query, shares)
-        if query.distinct and spread is None:
+        if query.distinct and spread is None and minds_duplicates(self._logical, at):
             self._split(at, stage, fragment, shares)
         else:
             self._add(stage, fragment, spread, shares)

@@ -4,7 +4,7 @@ What: classifies each core, chooses its tree, and writes every stage in the plan
 Representation: ``PlannedView`` keeps the plan beside what led to it, for ``explain``. Expressions refer to columns by
 name; they are turned into positions here, from the columns of the stage they read.
 Invariants: L1, a core whose head was extended is followed by a map onto its own head, and by ``distinct`` if the query
-was; the map is left out where the query is not distinct and every reader is an aggregate or a map, which pick their
+was; the map is left out where the query is not distinct, or nobody minds duplicates, and every reader is an aggregate or a map, which pick their
 columns by position anyway. L2, stages keep their order; ``positions`` tells where each logical stage ended up (the last
 of the stages made for it).
 Cost: that of choosing the trees.
@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from everview.aggregates import FUNCTIONS
+from everview.aggregates.duplicates import minds_duplicates
 from everview.analysis.classification import Classification, classify
 from everview.analysis.normalise import merge_equal_atoms
 from everview.errors import InternalError
@@ -203,7 +204,7 @@ def _lower_core(
     index = {v: i for i, v in enumerate(tree.head)}
     readers = [s for s in view.stages if position in inputs_of(s)]
     by_position = bool(readers) and all(isinstance(r, GroupAggregate | Map | Core) for r in readers)
-    if by_position and not query.distinct:
+    if by_position and (not query.distinct or not minds_duplicates(view.stages, position)):
         return core, index
     columns = tuple(MapColumnPlan(c.name, to_json(ColumnRef(c.name, c.type, c.nullable), index)) for c in stage.columns)
     stages.append(MapPlan("map", core, columns))

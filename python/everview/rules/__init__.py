@@ -11,6 +11,7 @@ from everview.rules.full_joins import full_joins
 from everview.rules.inline_projections import inline_projections
 from everview.rules.number_limits import number_limits
 from everview.rules.outer_to_inner import outer_to_inner
+from everview.rules.separate_extrema import separate_extrema
 from everview.rules.unit_joins import unit_joins
 
 Rule = Callable[[Node], Node]
@@ -21,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     full_joins,
     distinct_aggregates,
     inline_projections,
+    separate_extrema,
     unit_joins,
     number_limits,
 )

@@ -13,26 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from everview.errors import Span
 from everview.query.expression import Expression, PlanColumn, rewrite
-from everview.relational.canonical import copied
 from everview.relational.columns import new_ids
-from everview.relational.plan import (
-    Aggregate,
-    AggregateCall,
-    Condition,
-    Distinct,
-    Join,
-    JoinKind,
-    Node,
-    Project,
-    inputs_of,
-    nodes_of,
-    with_inputs,
-)
-from everview.sql.coercion import compare
-
-_Calls = tuple[tuple[PlanColumn, AggregateCall], ...]
+from everview.relational.plan import Aggregate, Distinct, Node, Project, inputs_of, nodes_of, with_inputs
+from everview.rules.split_aggregates import Calls, joined, split
 
 
 def distinct_aggregates(node: Node) -> Node:
@@ -47,21 +31,11 @@ def _rewritten(node: Node, ids: Iterator[int]) -> Node:
     node = with_inputs(node, tuple(_rewritten(below, ids) for below in inputs_of(node)))
     if not isinstance(node, Aggregate) or not any(call.distinct for _, call in node.calls):
         return node
-    kinds: dict[frozenset[Expression], _Calls] = {}
+    kinds: dict[frozenset[Expression], Calls] = {}
     for column, call in node.calls:
         kind = frozenset(call.distinct)
         kinds[kind] = (*kinds.get(kind, ()), (column, call))
-    first, *others = (_distinct(replace(node, calls=calls), ids) for calls in kinds.values())
-    joined: Node = first
-    for other in others:
-        right, columns = copied(other, ids)
-        conditions = []
-        for key, _ in node.keys:
-            op = "eq_null_safe" if key.nullable else "eq"
-            conditions.append(Condition(compare(op, key, columns[key], pad=False), Span(0, 0)))
-        items = [(c, c) for c in joined.columns] + [(c, columns[c]) for c, _ in other.calls]
-        joined = Project(Join(JoinKind.INNER, joined, right, tuple(conditions)), tuple(items))
-    return Project(joined, tuple((c, c) for c in node.columns))
+    return joined(node, [_distinct(part, ids) for part in split(node, list(kinds.values()))], ids)
 
 
 def _distinct(node: Aggregate, ids: Iterator[int]) -> Aggregate:

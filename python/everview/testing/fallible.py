@@ -263,7 +263,9 @@ def _aggregate(dice: _Dice, terms: Sequence[_Term]) -> str:
     if dice.chance(8):
         return "COUNT(*)"
     argument = dice.pick(terms) if dice.chance(6) else _fallible(dice, terms)
-    return f"{'COUNT' if argument.is_text else dice.pick(('SUM', 'SUM', 'COUNT', 'AVG'))}({argument.text})"
+    functions = ("COUNT", "MIN", "MAX") if argument.is_text else ("SUM", "SUM", "COUNT", "AVG", "MIN", "MAX", "VAR_POP")
+    distinct = "DISTINCT " if dice.chance(6) else ""
+    return f"{dice.pick(functions)}({distinct}{argument.text})"
 
 
 def _source(dice: _Dice, atoms: Sequence[tuple[str, Table]], terms: Mapping[str, Sequence[_Term]]) -> str:

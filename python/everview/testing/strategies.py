@@ -361,7 +361,7 @@ def _argument(draw: DrawFn, occurrences: Sequence[_Occurrence], *, exact: bool) 
 
 @st.composite
 def _aggregate(draw: DrawFn, occurrences: Sequence[_Occurrence], *, exact: bool) -> Sql:
-    form = draw(st.integers(0, 4))
+    form = draw(st.integers(0, 6))
     if form == 0:
         return Sql("COUNT(*)", "COUNT(*)")
     if form == 1:
@@ -371,6 +371,8 @@ def _aggregate(draw: DrawFn, occurrences: Sequence[_Occurrence], *, exact: bool)
         return Sql("COUNT(*)", "COUNT(*)")
     if form == 2:
         return average(argument)
+    if form > 4:
+        return sql("MIN({})" if form == 5 else "MAX({})", argument, type=argument.type)
     return total(argument)
 
 

@@ -124,6 +124,11 @@ SELECT o_orderkey, l_extendedprice FROM orders JOIN lineitem ON o_orderkey = l_o
 ORDER BY o_orderdate DESC NULLS FIRST LIMIT 3
 """
 
+CHEAPEST = """
+SELECT c_mktsegment, MIN(l_extendedprice) AS cheapest, MAX(o_orderdate) AS latest, COUNT(DISTINCT o_custkey) AS customers
+FROM customer, orders, lineitem WHERE c_custkey = o_custkey AND o_orderkey = l_orderkey GROUP BY c_mktsegment
+"""
+
 NEVER_ORDERED = """
 SELECT c_custkey, c_mktsegment, o_orderkey, l_extendedprice FROM customer JOIN orders ON c_custkey = o_custkey
 LEFT JOIN lineitem ON o_orderkey = l_orderkey
@@ -153,6 +158,7 @@ GOLDEN = {
     "never_ordered": lambda: from_sql("never_ordered", NEVER_ORDERED),
     "busiest": lambda: from_sql("busiest", BUSIEST),
     "top_orders": lambda: from_sql("top_orders", TOP_ORDERS),
+    "cheapest": lambda: from_sql("cheapest", CHEAPEST),
     "latest_lines": lambda: from_sql("latest_lines", LATEST_LINES),
     "figure_1": lambda: textbook("figure_1"),
     "tpch_q3": tpch_q3,

@@ -1,4 +1,4 @@
-//! MIN_BY and MAX_BY: the first argument in the row whose second is least or greatest; of such rows, the least first argument, NULL last.
+//! `MIN_BY` and `MAX_BY`: the first argument in the row whose second is least or greatest; of such rows, the least first argument, NULL last.
 
 use super::{Accumulator, Aggregated, Order, Refusal, State, Totals};
 use crate::bag::End;
