@@ -9,7 +9,7 @@ MINUTES ?= 50
 export PYTHONWARNDEFAULTENCODING :=
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: build demo test lint bench bench-peers fuzz golden format clean
+.PHONY: build demo test test-all lint bench bench-peers fuzz golden format clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,9 @@ demo: build  ## live views on Spark in local mode, proved equal to recomputation
 
 test: build  ## all tests: Rust, Python, Spark, documentation
 	$(BIN)/python tests/run.py
+
+test-all: build  ## and the public queries that take long: all of TPC-H, SSB and TPC-DS against Spark SQL
+	EVERVIEW_ALL=1 $(BIN)/python tests/run.py
 
 fuzz: build  ## generated tests with fresh seeds, for MINUTES
 	$(BIN)/python tests/run.py fuzz $(MINUTES)
