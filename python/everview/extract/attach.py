@@ -3,7 +3,7 @@
 An ON condition is one of: a condition on the right side alone, which filters it; an equality, ``=`` or ``<=>``, between a term of one atom on the left
 and a term of one atom on the right, which is part of the key; a condition on the left alone, which is an equality with TRUE. The left terms of a join must be of
 one atom (or of variables that one atom binds), and so must the right terms. What does not fit is made to fit by computing one side in a stage of its
-own; conditions of other kinds are refused.
+own; joins by conditions of other kinds are made into such by `partners`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from everview.extract.block import Part
 from everview.query.conjunctive import HubKind
 from everview.query.expression import Call, Expression, Literal
-from everview.relational.plan import Condition, Join
+from everview.relational.plan import Join
 from everview.schema.datatype import BOOLEAN
 
 Term = tuple[str, Expression]
@@ -30,12 +30,11 @@ class NotAttachableError(Exception):
 
 
 class UnfitConditionError(Exception):
-    """A condition of a join that no edge takes."""
+    """A condition of a join is none that an edge takes."""
 
-    def __init__(self, join: Join, condition: Condition) -> None:
+    def __init__(self, join: Join) -> None:
         super().__init__("no edge")
         self.join = join
-        self.condition = condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,7 +238,7 @@ class CoreBuilder:
                 child = two[0] if two else part.atoms[0]
                 null_safe = found is not None and found.null_safe
                 return [Pair((one[0], _stripped(left)), (child, _stripped(right)), null_safe)]
-        raise UnfitConditionError(join, condition)
+        raise UnfitConditionError(join)
 
     def _covering(self, terms: Sequence[Term], part: Part) -> str | None:
         """The first atom of a part that binds all these terms."""

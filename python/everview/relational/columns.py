@@ -52,15 +52,11 @@ def reads(expression: Expression, columns: Iterable[PlanColumn]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """An equality between an expression over an outer query and one over an inner; ``null_safe``: by ``<=>``."""
+    """An equality between an expression over an outer query and one over an inner, by ``=`` or ``<=>``."""
 
     outer: Expression
     inner: Expression
     condition: Condition
-
-    @property
-    def null_safe(self) -> bool:
-        return isinstance(self.condition.expression, Call) and self.condition.expression.op == "eq_null_safe"
 
     def with_inner(self, column: PlanColumn) -> Condition:
         """The equality with a column in place of the inner expression."""

@@ -13,13 +13,12 @@ that may fail move above filters and joins: they are evaluated on the rows that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from everview.query.expression import Expression, PlanColumn, rewrite
+from everview.query.expression import PlanColumn
+from everview.relational.columns import Columns, conditions_over, over
 from everview.relational.plan import (
     Aggregate,
-    Condition,
     Distinct,
     Filter,
     Join,
@@ -33,8 +32,6 @@ from everview.relational.plan import (
     Values,
 )
 
-_Computed = Mapping[PlanColumn, Expression]
-
 
 def inline_projections(node: Node) -> Node:
     """The plan with a projection only where one is needed."""
@@ -42,42 +39,42 @@ def inline_projections(node: Node) -> Node:
     return _project(inner, computed, node.columns)
 
 
-def _project(node: Node, computed: _Computed, columns: tuple[PlanColumn, ...]) -> Node:
+def _project(node: Node, computed: Columns, columns: tuple[PlanColumn, ...]) -> Node:
     if not computed and node.columns == columns:
         return node
     return Project(node, tuple((c, computed.get(c, c)) for c in columns))
 
 
-def _pull(node: Node) -> tuple[Node, _Computed]:
+def _pull(node: Node) -> tuple[Node, Columns]:
     """A node without projections on top, and the columns that are to be computed from it."""
     match node:
         case Scan() | Values():
             return node, {}
         case Filter(input=below):
             inner, computed = _pull(below)
-            return replace(node, input=inner, conditions=_conditions(node.conditions, computed)), computed
+            return replace(node, input=inner, conditions=conditions_over(node.conditions, computed)), computed
         case Join():
             return _pull_join(node)
         case Project(input=below):
             inner, computed = _pull(below)
-            return inner, {column: _over(expression, computed) for column, expression in node.items}
+            return inner, {column: over(expression, computed) for column, expression in node.items}
         case Aggregate(input=below):
             inner, computed = _pull(below)
-            keys = tuple((column, _over(key, computed)) for column, key in node.keys)
-            calls = tuple((column, call.changed(lambda e: _over(e, computed))) for column, call in node.calls)
+            keys = tuple((column, over(key, computed)) for column, key in node.keys)
+            calls = tuple((column, call.changed(lambda e: over(e, computed))) for column, call in node.calls)
             return replace(node, input=inner, keys=keys, calls=calls), {}
         case Distinct(input=below) | TopK(input=below):
             return replace(node, input=inline_projections(below)), {}
         case Repeat(input=below):
             inner, computed = _pull(below)
-            return replace(node, input=inner, count=_over(node.count, computed)), computed
+            return replace(node, input=inner, count=over(node.count, computed)), computed
         case UnionAll():
             return replace(node, inputs=tuple(inline_projections(below) for below in node.inputs)), {}
         case _:
             raise AssertionError(f"{type(node).__name__} is gone by now")
 
 
-def _pull_join(node: Join) -> tuple[Node, _Computed]:
+def _pull_join(node: Join) -> tuple[Node, Columns]:
     left, of_left = _pull(node.left)
     right, of_right = _pull(node.right)
     if node.kind is JoinKind.LEFT and not all(isinstance(e, PlanColumn) for e in of_right.values()):
@@ -85,7 +82,7 @@ def _pull_join(node: Join) -> tuple[Node, _Computed]:
             _project(right, of_right, node.right.columns),
             {},
         )  # what is computed is NULL without a partner
-    conditions = _conditions(node.conditions, {**of_left, **of_right})
+    conditions = conditions_over(node.conditions, {**of_left, **of_right})
     joined = Join(node.kind, left, right, conditions)
     match node.kind:
         case JoinKind.INNER:
@@ -95,14 +92,3 @@ def _pull_join(node: Join) -> tuple[Node, _Computed]:
             return joined, {**of_left, **nullable}
         case _:
             return joined, of_left
-
-
-def _over(expression: Expression, computed: _Computed) -> Expression:
-    """The expression with computed columns put in."""
-    if not computed:
-        return expression
-    return rewrite(expression, lambda part: computed.get(part) if isinstance(part, PlanColumn) else None)
-
-
-def _conditions(conditions: tuple[Condition, ...], computed: _Computed) -> tuple[Condition, ...]:
-    return tuple(replace(c, expression=_over(c.expression, computed)) for c in conditions)

@@ -28,7 +28,7 @@ class Reason:
     hint: str
 
 
-_QUERY_SHAPE = "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT over joins, and UNION [ALL]"
+_QUERY_SHAPE = "supported are SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT over joins, and UNION, EXCEPT and INTERSECT [ALL]"
 
 REASONS: dict[str, Reason] = {
     "UNSUPPORTED_STATEMENT": Reason(
